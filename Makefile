@@ -1,0 +1,29 @@
+# The commands there are to know. `make help` lists them.
+
+.PHONY: help run test lint bench soak fuzz
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
+
+run: ## Build, open an empty data directory, and walk through a first session
+	cargo build --release --package banyan-cli
+	./target/release/banyan tour
+
+test: ## Run every test
+	cargo build --release --package banyan-cli
+	cargo test --workspace --exclude banyan-bench
+	cargo test --release --package banyan-sim
+
+lint: ## Check formatting and lints
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- --deny warnings
+
+bench: ## Measure against peers and write docs/benchmarks.md
+	cargo run --release --package banyan-bench
+
+soak: ## Crash for a long time, simulated and real (MINUTES=30)
+	cargo build --release --package banyan-cli
+	BANYAN_SOAK_MINUTES=$${MINUTES:-30} cargo test --release --package banyan-sim -- --ignored --nocapture
+
+fuzz: ## Fuzz the readers of untrusted bytes (SECONDS_EACH=60)
+	./fuzz/run.sh $${SECONDS_EACH:-60}

@@ -1,0 +1,1 @@
+//! What each call writes and answers, and in which order it refuses.

@@ -1,0 +1,1 @@
+//! What subscribers are told about each record.

@@ -1,0 +1,1 @@
+//! Which entries reads answer with.

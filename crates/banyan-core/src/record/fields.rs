@@ -1,0 +1,177 @@
+//! The fields of one line, found by scanning, without looking into the body, which comes last.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use banyan_model::{EntryId, Role, Seq, SessionId};
+use serde::Deserialize;
+
+use super::fault::{Salvaged, SalvagedWhat};
+use super::{Base, time};
+use crate::node_kind::NodeKind;
+use crate::scan::Scanner;
+
+/// The raw values of a line's fields.
+#[derive(Default)]
+pub(super) struct Fields<'a> {
+    pub(super) version: Option<&'a [u8]>,
+    pub(super) seq: Option<&'a [u8]>,
+    pub(super) time: Option<&'a [u8]>,
+    pub(super) commit: Option<&'a [u8]>,
+    pub(super) type_name: Option<&'a [u8]>,
+    pub(super) entry_id: Option<&'a [u8]>,
+    pub(super) parent_id: Option<&'a [u8]>,
+    pub(super) role: Option<&'a [u8]>,
+    pub(super) blobs: Option<&'a [u8]>,
+    pub(super) custom_type: Option<&'a [u8]>,
+    pub(super) revision: Option<&'a [u8]>,
+    pub(super) block: Option<&'a [u8]>,
+    pub(super) origin: Option<Range<usize>>,
+    pub(super) body: Option<Range<usize>>,
+    /// Where an entry of session-manager's begins, for salvage.
+    legacy_entry: Option<usize>,
+    session_id: Option<&'a [u8]>,
+    born: Option<&'a [u8]>,
+    base: Option<&'a [u8]>,
+}
+
+impl<'a> Fields<'a> {
+    /// Scans `line` up to `end`, where the body ends if there is one. Stops at the first thing that is not as expected,
+    /// with what was found until then.
+    pub(super) fn scan(line: &'a [u8], end: usize) -> Self {
+        let mut fields = Self::default();
+        each_field(line, end, |key, value| fields.take(line, key, value));
+        fields
+    }
+
+    fn take(&mut self, line: &'a [u8], key: &[u8], value: FieldValue) -> Option<()> {
+        let range = match (key, value) {
+            (b"message" | b"data" | b"adds", FieldValue::From(body)) => {
+                self.body = Some(body);
+                return None;
+            }
+            (b"entry", FieldValue::From(entry)) => {
+                self.legacy_entry = Some(entry.start);
+                return Some(());
+            }
+            (_, FieldValue::From(_)) => return Some(()),
+            (_, FieldValue::Is(range)) => range,
+        };
+        let raw = Some(&line[range.clone()]);
+        match key {
+            b"schema_version" => self.version = raw,
+            b"seq" => self.seq = raw,
+            b"time" => self.time = raw,
+            b"commit" => self.commit = raw,
+            b"type" => self.type_name = raw,
+            b"entry_id" => self.entry_id = raw,
+            b"parent_id" => self.parent_id = raw,
+            b"role" => self.role = raw,
+            b"blobs" => self.blobs = raw,
+            b"custom_type" => self.custom_type = raw,
+            b"revision" => self.revision = raw,
+            b"block" => self.block = raw,
+            b"origin" => self.origin = Some(range),
+            b"session_id" => self.session_id = raw,
+            b"born" => self.born = raw,
+            b"base" => self.base = raw,
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// What a damaged line still tells.
+    pub(super) fn salvage(&self, line: &[u8]) -> Option<Salvaged> {
+        let type_name = text(self.type_name?)?;
+        let entry_id = || self.entry_id.and_then(text).map(|id| EntryId::from(id.as_ref()));
+        let what = match type_name.as_ref() {
+            "created" => SalvagedWhat::Created {
+                session_id: self.session_id.and_then(text).map(|id| SessionId::from(id.as_ref())),
+                born: self.born.and_then(read),
+                base: self.base.and_then(read::<Base>),
+            },
+            "message" | "custom" => SalvagedWhat::Entry {
+                entry_id: entry_id()?,
+                parent_id: read(self.parent_id?)?,
+                kind: match type_name.as_ref() {
+                    "custom" => NodeKind::CustomEntry,
+                    _ => self.role.and_then(read::<Role>).map_or(NodeKind::Lost, NodeKind::of_role),
+                },
+            },
+            "updated" | "grew" | "settled" => SalvagedWhat::Text(entry_id()?),
+            "entry" | "append" => salvage_legacy_entry(line.get(self.legacy_entry?..)?)?,
+            _ => SalvagedWhat::Other,
+        };
+        Some(Salvaged {
+            seq: self.seq.and_then(number).map(Seq),
+            time_ms: self.time.and_then(text).and_then(|time| time::from_text(&time)),
+            what,
+        })
+    }
+}
+
+fn salvage_legacy_entry(entry: &[u8]) -> Option<SalvagedWhat> {
+    let (mut id, mut parent, mut kind) = (None, None, NodeKind::Lost);
+    each_field(entry, entry.len(), |key, value| {
+        let FieldValue::Is(range) = value else { return None };
+        match key {
+            b"id" => id = read::<EntryId>(&entry[range]),
+            b"parent_id" => parent = read::<Option<EntryId>>(&entry[range]),
+            b"kind" if &entry[range.clone()] == b"\"custom\"" => kind = NodeKind::CustomEntry,
+            _ => {}
+        }
+        Some(())
+    });
+    Some(SalvagedWhat::Entry { entry_id: id?, parent_id: parent?, kind })
+}
+
+/// A field's value, or only where it begins for values that may be long.
+enum FieldValue {
+    Is(Range<usize>),
+    /// From here to the end of what was given to scan.
+    From(Range<usize>),
+}
+
+/// Calls `visit` for each field of the object in `line[..end]` until it answers `None` or the text is not as expected.
+fn each_field(line: &[u8], end: usize, mut visit: impl FnMut(&[u8], FieldValue) -> Option<()>) -> Option<()> {
+    let line = &line[..end];
+    let mut scanner = Scanner::new(line);
+    scanner.take(b'{')?;
+    loop {
+        let key = scanner.string()?;
+        let key = &line[key];
+        scanner.take(b':')?;
+        if matches!(key, b"message" | b"data" | b"adds" | b"entry") {
+            visit(key, FieldValue::From(scanner.pos()..end))?;
+            scanner.value()?;
+        } else {
+            let value = scanner.value()?;
+            visit(key, FieldValue::Is(value))?;
+        }
+        scanner.take(b',')?;
+    }
+}
+
+/// What a raw JSON string says.
+pub(super) fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
+    let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if inner.contains(&b'\\') {
+        return serde_json::from_slice(raw).ok().map(Cow::Owned);
+    }
+    std::str::from_utf8(inner).ok().map(Cow::Borrowed)
+}
+
+/// What a raw JSON number says, if it is a whole one.
+pub(super) fn number(raw: &[u8]) -> Option<u64> {
+    let mut value: u64 = 0;
+    for digit in raw {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    (!raw.is_empty()).then_some(value)
+}
+
+/// Any raw JSON value, parsed.
+pub(super) fn read<'a, T: Deserialize<'a>>(raw: &'a [u8]) -> Option<T> {
+    serde_json::from_slice(raw).ok()
+}

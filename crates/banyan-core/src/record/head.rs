@@ -1,0 +1,295 @@
+//! Reading a line as far as the session tree needs it: everything but the body.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use banyan_model::{CommitNo, Object, Revision, Role, Seq};
+use serde::Deserialize;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::crc::{self, Check};
+use super::fault::{FaultReason, LineFault};
+use super::fields::{Fields, number, read, text};
+use super::grew::AddOf;
+use super::legacy::{self, LegacyHead};
+use super::{Attached, Created, Detached, Envelope, MetaSet, SCHEMA_VERSION, StatusSet, time};
+use crate::blobs::BlobRef;
+
+/// A line without its body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head<'a> {
+    /// Number, time and commit. Lines of session-manager have none.
+    pub envelope: Option<Envelope>,
+    /// The type and its fields.
+    pub kind: HeadKind<'a>,
+    /// Where in the line the origin stands.
+    pub origin: Option<Range<usize>>,
+    /// Where in the line the body stands: a message, custom data, or the adds of a `grew`.
+    pub body: Option<Range<usize>>,
+    /// What of the body is stored elsewhere.
+    pub blobs: Vec<BlobRef>,
+}
+
+/// The type of a line and its fields.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are those of the records of the same name")]
+pub enum HeadKind<'a> {
+    /// The session began.
+    Created(Box<Created>),
+    /// A message was appended.
+    Message { entry_id: Cow<'a, str>, parent_id: Option<Cow<'a, str>>, role: Role },
+    /// A custom entry was appended.
+    Custom { entry_id: Cow<'a, str>, parent_id: Option<Cow<'a, str>>, custom_type: Cow<'a, str> },
+    /// A message was replaced.
+    Updated { entry_id: Cow<'a, str>, revision: Revision },
+    /// A text of a message got longer.
+    Grew(GrewHead<'a>),
+    /// A message that had grown, as a whole.
+    Settled { entry_id: Cow<'a, str>, revision: Revision },
+    /// The active leaf was set.
+    LeafMoved { entry_id: Cow<'a, str> },
+    /// Title, description or metadata were set.
+    MetaSet(Box<MetaSet>),
+    /// The status was set.
+    StatusSet(StatusSet),
+    /// An attachment was put.
+    Attached(Box<Attached>),
+    /// An attachment was deleted.
+    Detached(Detached),
+    /// An entry that a crash left off the path was put on it.
+    Adopted { entry_id: Cow<'a, str> },
+    /// A line of session-manager's.
+    Legacy(Box<LegacyHead>),
+    /// A type that is not known here, which is kept and skipped.
+    Unknown(Cow<'a, str>),
+}
+
+/// A `grew` line in sum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrewHead<'a> {
+    /// The message's entry.
+    pub entry_id: Cow<'a, str>,
+    /// Which of its blocks grew.
+    pub block: u32,
+    /// The revision after the first add.
+    pub revision: Revision,
+    /// How many adds there are.
+    pub adds: u64,
+    /// How many bytes of JSON text they add to the message.
+    pub bytes: u64,
+    /// When the last add happened.
+    pub last_time_ms: i64,
+    /// The last add's commit.
+    pub last_commit: CommitNo,
+}
+
+impl GrewHead<'_> {
+    /// The revision after the last add.
+    pub fn last_revision(&self) -> Revision {
+        Revision(self.revision.0 + self.adds.saturating_sub(1))
+    }
+}
+
+impl<'a> Head<'a> {
+    /// Checks and reads a line, with or without its line feed.
+    pub fn parse(line: &'a [u8]) -> Result<Self, LineFault> {
+        let line = without_line_feed(line);
+        if !is_ours(line) {
+            return legacy::head(line);
+        }
+        match crc::check(line) {
+            Check::Holds(covered) => Self::from_fields(line, covered, ""),
+            Check::Differs => Err(damaged(line, FaultReason::ChecksumDiffers)),
+            Check::Missing => Err(damaged(line, FaultReason::NoChecksum)),
+        }
+    }
+
+    /// Reads a `grew` line that is still open, so that nothing vouches for its bytes. Any other line is refused.
+    pub fn parse_open(line: &'a [u8]) -> Result<Self, LineFault> {
+        let head = Self::from_fields(line, line.len(), "]")?;
+        match head.kind {
+            HeadKind::Grew(_) => Ok(head),
+            _ => Err(damaged(line, FaultReason::NoChecksum)),
+        }
+    }
+
+    /// The origin, for the few who ask.
+    pub fn origin(&self, line: &[u8]) -> Option<Object> {
+        read(line.get(self.origin.clone()?)?)
+    }
+
+    /// How many bytes the body has, with what is stored elsewhere.
+    pub fn weight(&self) -> u64 {
+        let here = self.body.as_ref().map_or(0, ExactSizeIterator::len) as u64;
+        here + self.blobs.iter().map(|blob| blob.len).sum::<u64>()
+    }
+
+    fn from_fields(line: &'a [u8], covered: usize, closing: &str) -> Result<Self, LineFault> {
+        let fields = Fields::scan(line, covered);
+        Self::read_fields(line, &fields, closing)
+            .map_err(|reason| LineFault { reason, salvage: fields.salvage(line) })
+    }
+
+    fn read_fields(line: &'a [u8], fields: &Fields<'a>, closing: &str) -> Result<Self, FaultReason> {
+        let version = fields.version.unwrap_or_default();
+        if number(version) != Some(u64::from(SCHEMA_VERSION)) {
+            return Err(FaultReason::UnknownVersion(String::from_utf8_lossy(version).into_owned()));
+        }
+        let type_name = fields.type_name.and_then(text).ok_or(bad("?", "type"))?;
+        let bad = |field| bad(&type_name, field);
+        let envelope = Envelope {
+            seq: Seq(fields.seq.and_then(number).ok_or(bad("seq"))?),
+            time_ms: fields.time.and_then(text).and_then(|time| time::from_text(&time)).ok_or(bad("time"))?,
+            commit: fields.commit.and_then(text).and_then(|digits| commit(&digits)).ok_or(bad("commit"))?,
+        };
+        let blobs = match fields.blobs {
+            Some(raw) => read(raw).ok_or(bad("blobs"))?,
+            None => Vec::new(),
+        };
+        let kind = kind(line, fields, &type_name, envelope, closing).map_err(bad)?;
+        Ok(Self { envelope: Some(envelope), kind, origin: fields.origin.clone(), body: fields.body.clone(), blobs })
+    }
+}
+
+/// The body of a line as it stands there: the JSON of the message or of the custom data, without its blobs.
+pub fn body_text<'a>(line: &'a [u8], head: &Head<'_>) -> Option<&'a str> {
+    std::str::from_utf8(line.get(head.body.clone()?)?).ok()
+}
+
+/// Says what is wrong with a line whose bytes cannot be trusted.
+pub(super) fn damaged(line: &[u8], otherwise: FaultReason) -> LineFault {
+    let reason = match std::str::from_utf8(line) {
+        Err(_) => FaultReason::NotUtf8,
+        Ok(text) => match serde_json::from_str::<IgnoredAny>(text) {
+            Err(error) => FaultReason::NotJson(error.to_string()),
+            Ok(_) => otherwise,
+        },
+    };
+    LineFault { reason, salvage: Fields::scan(line, line.len()).salvage(line) }
+}
+
+pub(super) fn without_line_feed(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\n").unwrap_or(line)
+}
+
+fn is_ours(line: &[u8]) -> bool {
+    line.starts_with(b"{\"schema_version\":")
+}
+
+fn bad(type_name: &str, field: &'static str) -> FaultReason {
+    FaultReason::BadField { type_name: type_name.to_owned(), field }
+}
+
+fn commit(digits: &str) -> Option<CommitNo> {
+    u64::from_str_radix(digits, 16).ok().map(CommitNo)
+}
+
+/// Reads the fields of one type, or names the field that is not as it should be.
+fn kind<'a>(
+    line: &'a [u8],
+    fields: &Fields<'a>,
+    type_name: &str,
+    envelope: Envelope,
+    closing: &str,
+) -> Result<HeadKind<'a>, &'static str> {
+    let entry_id = || fields.entry_id.and_then(text).ok_or("entry_id");
+    let parent_id = || match fields.parent_id {
+        None | Some(b"null") => Ok(None),
+        Some(raw) => text(raw).map(Some).ok_or("parent_id"),
+    };
+    let revision = || fields.revision.and_then(number).map(Revision).ok_or("revision");
+    let body = |name| fields.body.clone().ok_or(name);
+    Ok(match type_name {
+        "created" => HeadKind::Created(Box::new(read(line).ok_or("session_id")?)),
+        "message" => {
+            body("message")?;
+            let role = fields.role.and_then(role).ok_or("role")?;
+            HeadKind::Message { entry_id: entry_id()?, parent_id: parent_id()?, role }
+        }
+        "custom" => {
+            body("data")?;
+            let custom_type = fields.custom_type.and_then(text).ok_or("custom_type")?;
+            HeadKind::Custom { entry_id: entry_id()?, parent_id: parent_id()?, custom_type }
+        }
+        "updated" => {
+            body("message")?;
+            HeadKind::Updated { entry_id: entry_id()?, revision: revision()? }
+        }
+        "grew" => {
+            let adds = adds(&line[body("adds")?], closing).ok_or("adds")?;
+            let block = fields.block.and_then(number).and_then(|block| u32::try_from(block).ok());
+            HeadKind::Grew(GrewHead {
+                entry_id: entry_id()?,
+                block: block.ok_or("block")?,
+                revision: revision()?,
+                adds: adds.count,
+                bytes: adds.bytes,
+                last_time_ms: envelope.time_ms.saturating_add(adds.last_ms),
+                last_commit: CommitNo(envelope.commit.0.saturating_add(adds.last_commits)),
+            })
+        }
+        "settled" => {
+            body("message")?;
+            HeadKind::Settled { entry_id: entry_id()?, revision: revision()? }
+        }
+        "leaf-moved" => HeadKind::LeafMoved { entry_id: entry_id()? },
+        "meta-set" => HeadKind::MetaSet(Box::new(read(line).ok_or("metadata")?)),
+        "status-set" => HeadKind::StatusSet(read(line).ok_or("status")?),
+        "attached" => HeadKind::Attached(Box::new(read(line).ok_or("attachment")?)),
+        "detached" => HeadKind::Detached(read(line).ok_or("attachment_id")?),
+        "adopted" => HeadKind::Adopted { entry_id: entry_id()? },
+        other => HeadKind::Unknown(Cow::Owned(other.to_owned())),
+    })
+}
+
+fn role(raw: &[u8]) -> Option<Role> {
+    match raw {
+        b"\"user\"" => Some(Role::User),
+        b"\"assistant\"" => Some(Role::Assistant),
+        b"\"function_result\"" => Some(Role::FunctionResult),
+        b"\"custom\"" => Some(Role::Custom),
+        _ => None,
+    }
+}
+
+#[derive(Default)]
+struct AddsInSum {
+    count: u64,
+    bytes: u64,
+    last_ms: i64,
+    last_commits: u64,
+}
+
+fn adds(raw: &[u8], closing: &str) -> Option<AddsInSum> {
+    let list = if closing.is_empty() { Cow::Borrowed(raw) } else { Cow::Owned([raw, closing.as_bytes()].concat()) };
+    let sum: AddsInSum = serde_json::from_slice(&list).ok()?;
+    (sum.count > 0).then_some(sum)
+}
+
+impl<'de> Deserialize<'de> for AddsInSum {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Summing;
+
+        impl<'de> Visitor<'de> for Summing {
+            type Value = AddsInSum;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list of adds")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<AddsInSum, A::Error> {
+                let mut sum = AddsInSum::default();
+                while let Some(add) = seq.next_element::<AddOf<&RawValue, IgnoredAny>>()? {
+                    sum.count += 1;
+                    sum.bytes += add.text.get().len().saturating_sub(2) as u64;
+                    sum.last_ms = add.ms_since;
+                    sum.last_commits = add.commits_since;
+                }
+                Ok(sum)
+            }
+        }
+
+        deserializer.deserialize_seq(Summing)
+    }
+}

@@ -1,0 +1,102 @@
+//! Taking in a line that is set aside: its structure where that can be told, never its text.
+
+use super::node::{Place, SourceIx, flag};
+use super::tree::NewNode;
+use super::{SessionState, StateFault};
+use crate::id_key::IdKey;
+use crate::record::{LineFault, Salvaged, SalvagedWhat};
+
+impl SessionState {
+    /// Takes in one line of the session's own file that cannot be read.
+    pub fn apply_damaged(&mut self, fault: &LineFault, offset: u64, len: u32) -> Vec<StateFault> {
+        let mut faults = vec![StateFault::Damaged(fault.reason.clone())];
+        let place = Place { source: SourceIx::OWN, offset, len };
+        self.forget_open_line();
+        self.damaged_lines += 1;
+        self.leaf_at_damage = Some(self.leaf);
+        if let Some(salvaged) = &fault.salvage {
+            self.apply_salvaged(salvaged, place, &mut faults);
+        }
+        self.next_seq += 1;
+        self.slack += 1;
+        faults
+    }
+
+    fn apply_salvaged(&mut self, salvaged: &Salvaged, place: Place, faults: &mut Vec<StateFault>) {
+        let time_ms = salvaged.time_ms.unwrap_or(self.meta.updated_at);
+        match &salvaged.what {
+            SalvagedWhat::Created { session_id, born, base } => {
+                if self.exists {
+                    return;
+                }
+                self.exists = true;
+                if let Some(session_id) = session_id {
+                    self.session_id = session_id.clone();
+                    self.sources[0].session_id = session_id.clone();
+                }
+                if let Some(born) = born {
+                    self.sources[0].born = *born;
+                }
+                self.base.clone_from(base);
+                let session_id = self.session_id.clone();
+                let meta = self.meta_mut();
+                meta.session_id = session_id;
+                meta.created_at = time_ms;
+                meta.updated_at = time_ms;
+                if let Some(base) = base {
+                    meta.forked_from = Some(base.session_id.clone());
+                    meta.message_count = base.messages;
+                }
+            }
+            SalvagedWhat::Entry { entry_id, parent_id, kind } => {
+                let key = IdKey::of(entry_id.as_str());
+                if let Some(ix) = self.find_key(&key) {
+                    self.nodes[ix.at()].set(flag::DAMAGED);
+                    self.end_growth_of(ix);
+                    return;
+                }
+                // A parent that is not there either is no better known than the leaf.
+                let parent = match parent_id {
+                    Some(id) => self.find(id).or(self.leaf),
+                    None => None,
+                };
+                let ours = salvaged.seq.is_some();
+                let uncommitted = if ours { 0 } else { flag::UNCOMMITTED };
+                let ix = self.insert(NewNode {
+                    key,
+                    parent,
+                    place,
+                    seq: self.next_seq,
+                    weight: 0,
+                    revision: 0,
+                    timestamp: time_ms,
+                    kind: *kind,
+                    custom_type: None,
+                    flags: flag::DAMAGED | uncommitted,
+                });
+                if ours {
+                    self.became_leaf(ix, time_ms);
+                }
+            }
+            SalvagedWhat::Text(entry_id) => {
+                if let Some(ix) = self.known(entry_id.as_str(), faults) {
+                    self.nodes[ix.at()].set(flag::DAMAGED);
+                    self.end_growth_of(ix);
+                }
+            }
+            SalvagedWhat::Other => {}
+        }
+    }
+
+    /// What can be said of a session whose beginning is lost.
+    pub(super) fn make_up_meta(&mut self) {
+        self.exists = true;
+        let first = self.nodes.iter().map(|node| node.timestamp).find(|time| *time > 0).unwrap_or(0);
+        let last = self.nodes.iter().map(|node| node.timestamp).max().unwrap_or(0);
+        let messages = self.nodes.iter().filter(|node| node.kind.is_message()).count() as u64;
+        let meta = self.meta_mut();
+        meta.created_at = first;
+        meta.updated_at = last;
+        meta.message_count = messages;
+    }
+}

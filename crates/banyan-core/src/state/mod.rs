@@ -1,0 +1,236 @@
+//! What a session is after its records: the tree, the active path, the meta. Bodies stay where they are.
+//!
+//! The same [`SessionState::apply`] runs when a session is loaded and after each commit.
+
+mod apply;
+mod damage;
+mod fault;
+mod fork;
+mod growing;
+mod history;
+mod legacy;
+mod node;
+mod tree;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use banyan_model::{AttachmentId, CommitNo, EntryId, Object, Seq, SessionId, SessionMeta, SessionStatus};
+
+use crate::born::Born;
+use crate::id_key::IdKey;
+use crate::record::{Attached, Base};
+
+pub use fault::StateFault;
+pub use fork::ForkFault;
+pub use growing::{Growing, LiveAdd, OpenLine, Written, extend_text};
+pub use history::{BodyAt, BodyParts};
+pub use node::{Node, NodeIx, Place, Source, SourceIx};
+
+/// A session without its bodies.
+#[derive(Clone, Debug)]
+pub struct SessionState {
+    session_id: SessionId,
+    meta: Arc<SessionMeta>,
+    /// The same metadata as in `meta`, to be shared with events.
+    metadata: Option<Arc<Object>>,
+    exists: bool,
+    next_seq: u64,
+    /// Damaged lines since the last readable one. How many records they were is not known.
+    slack: u64,
+    last_commit: CommitNo,
+    nodes: Vec<Node>,
+    by_id: HashMap<IdKey, u32>,
+    leaf: Option<NodeIx>,
+    path: Vec<NodeIx>,
+    /// The leaf's parents form a cycle.
+    cyclic: bool,
+    /// Depths and path are to be computed anew: an entry's parent became known late.
+    relink: bool,
+    sources: Vec<Source>,
+    base: Option<Base>,
+    growing: Option<Growing>,
+    history: history::History,
+    custom_types: Vec<Box<str>>,
+    attachments: BTreeMap<AttachmentId, Attached>,
+    damaged_lines: u64,
+    /// The leaf at the last damaged line, once there was one.
+    leaf_at_damage: Option<Option<NodeIx>>,
+    /// A legacy leaf was set and no meta has followed yet.
+    legacy_leaf_pending: bool,
+    inherited: u32,
+}
+
+impl SessionState {
+    /// A session of which no record is known yet. Its true id may come with its first record.
+    pub fn begin(session_id: SessionId) -> Self {
+        let born = Born::unsaid(&session_id);
+        let meta = SessionMeta {
+            session_id: session_id.clone(),
+            title: String::new(),
+            description: String::new(),
+            status: SessionStatus::Idle,
+            status_reason: None,
+            metadata: None,
+            forked_from: None,
+            message_count: 0,
+            created_at: 0,
+            updated_at: 0,
+        };
+        Self {
+            sources: vec![Source { session_id: session_id.clone(), born }],
+            session_id,
+            meta: Arc::new(meta),
+            metadata: None,
+            exists: false,
+            next_seq: 0,
+            slack: 0,
+            last_commit: CommitNo(0),
+            nodes: Vec::new(),
+            by_id: HashMap::new(),
+            leaf: None,
+            path: Vec::new(),
+            cyclic: false,
+            relink: false,
+            base: None,
+            growing: None,
+            history: history::History::default(),
+            custom_types: Vec::new(),
+            attachments: BTreeMap::new(),
+            damaged_lines: 0,
+            leaf_at_damage: None,
+            legacy_leaf_pending: false,
+            inherited: 0,
+        }
+    }
+
+    /// False while nothing says that there is such a session: no records, or entries of a crashed session-manager only.
+    pub fn exists(&self) -> bool {
+        self.exists
+    }
+
+    /// The session's id.
+    pub fn session_id(&self) -> &SessionId {
+        &self.session_id
+    }
+
+    /// Which incarnation of the id this is.
+    pub fn born(&self) -> Born {
+        self.sources[0].born
+    }
+
+    /// What the session is known by.
+    pub fn meta(&self) -> &Arc<SessionMeta> {
+        &self.meta
+    }
+
+    /// The metadata, shared.
+    pub fn metadata(&self) -> Option<&Arc<Object>> {
+        self.metadata.as_ref()
+    }
+
+    /// The number that the next record gets.
+    pub fn next_seq(&self) -> Seq {
+        Seq(self.next_seq)
+    }
+
+    /// The last commit that wrote to the session.
+    pub fn last_commit(&self) -> CommitNo {
+        self.last_commit
+    }
+
+    /// The active leaf.
+    pub fn leaf(&self) -> Option<NodeIx> {
+        self.leaf
+    }
+
+    /// The active leaf's id.
+    pub fn leaf_id(&self) -> Option<EntryId> {
+        self.leaf.map(|ix| self.id(ix))
+    }
+
+    /// The active path, root first. Empty when [`SessionState::is_cyclic`].
+    pub fn path(&self) -> &[NodeIx] {
+        &self.path
+    }
+
+    /// True when the active leaf's parents form a cycle, which only a foreign file can hold.
+    pub fn is_cyclic(&self) -> bool {
+        self.cyclic
+    }
+
+    /// Every entry, each after its parent except in foreign files.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// One entry. The index must come from this state.
+    pub fn node(&self, ix: NodeIx) -> &Node {
+        &self.nodes[ix.at()]
+    }
+
+    /// The entry with this id, damaged ones included.
+    pub fn find(&self, id: &EntryId) -> Option<NodeIx> {
+        self.find_key(&IdKey::of(id.as_str()))
+    }
+
+    /// An entry's id.
+    pub fn id(&self, ix: NodeIx) -> EntryId {
+        self.node(ix).id()
+    }
+
+    /// The id of what an entry follows.
+    pub fn parent_id(&self, ix: NodeIx) -> Option<EntryId> {
+        self.node(ix).parent().map(|parent| self.id(parent))
+    }
+
+    /// The name of a custom entry's type.
+    pub fn custom_type(&self, ix: NodeIx) -> Option<&str> {
+        self.custom_types.get(usize::from(self.node(ix).custom_type)).map(AsRef::as_ref)
+    }
+
+    /// The files that bodies of this session are in; the first is its own.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Where a fork's first entries come from.
+    pub fn base(&self) -> Option<&Base> {
+        self.base.as_ref()
+    }
+
+    /// How many entries came with the fork. They are the first in [`SessionState::nodes`].
+    pub fn inherited(&self) -> usize {
+        self.inherited as usize
+    }
+
+    /// The attachments, by id.
+    pub fn attachments(&self) -> &BTreeMap<AttachmentId, Attached> {
+        &self.attachments
+    }
+
+    /// How many lines were set aside.
+    pub fn damaged_lines(&self) -> u64 {
+        self.damaged_lines
+    }
+
+    /// True when an entry is on the active path.
+    pub fn on_path(&self, ix: NodeIx) -> bool {
+        self.path.get(self.node(ix).depth as usize) == Some(&ix)
+    }
+
+    fn find_key(&self, key: &IdKey) -> Option<NodeIx> {
+        self.by_id.get(key).copied().map(NodeIx)
+    }
+
+    fn share_metadata(&mut self) {
+        self.metadata = self.meta.metadata.clone().map(Arc::new);
+    }
+
+    fn meta_mut(&mut self) -> &mut SessionMeta {
+        Arc::make_mut(&mut self.meta)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! The catalogue: what is noted of every session file, and the questions that it answers.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use banyan_model::{CommitNo, SessionId};
+use rusqlite::OptionalExtension;
+
+use crate::decode;
+use crate::error::IndexError;
+use crate::list::{ListPage, ListQuery};
+use crate::open::{Opened, discard, open_store};
+use crate::overlay::{Change, Overlay, View};
+use crate::rebuild::{Sink, build};
+use crate::row::{FileKey, Row, SeenFile};
+use crate::store::{Home, Store, lock};
+use crate::write;
+
+/// The list of all sessions, derived from the session files and quick to ask.
+///
+/// Changes are *noted*, which costs no more than a map, and reach the database with the next *flush*. What was noted
+/// counts at once: every answer includes it.
+pub struct Catalogue {
+    home: Home,
+    overlay: Mutex<Overlay>,
+    /// Held by the flush that is under way, so that the layers reach the database in their order.
+    flush: Mutex<()>,
+    /// None until it is built.
+    store: RwLock<Option<Store>>,
+}
+
+impl Catalogue {
+    /// Opens the catalogue in this file, whose folder must exist.
+    pub fn open(path: &Path) -> Result<Opened, IndexError> {
+        let home = Home::File(path.to_path_buf());
+        Ok(match open_store(path)? {
+            Ok(store) => Opened::Ready(Self::new(home, Some(store))),
+            Err(reason) => Opened::Rebuild(Self::new(home, None), reason),
+        })
+    }
+
+    /// An empty catalogue that no file holds.
+    pub fn in_memory() -> Result<Self, IndexError> {
+        let store = build::<IndexError>(&Home::Memory, |_| Ok(CommitNo(0)))?;
+        Ok(Self::new(Home::Memory, Some(store)))
+    }
+
+    fn new(home: Home, store: Option<Store>) -> Self {
+        Self { home, overlay: Mutex::default(), flush: Mutex::default(), store: RwLock::new(store) }
+    }
+
+    /// Notes how a file is now. Rows of one session must be noted in the order of their commits.
+    pub fn note(&self, row: Row) {
+        let session_id = row.file.key.session_id.clone();
+        lock(&self.overlay).note(&session_id, Change::Put(row));
+    }
+
+    /// Notes that a session is deleted and its file gone. A file that stays for its forks is noted as retained instead.
+    pub fn forget(&self, session_id: &SessionId) {
+        lock(&self.overlay).note(session_id, Change::Forget);
+    }
+
+    /// Notes that a retained file is gone.
+    pub fn release(&self, key: &FileKey) {
+        lock(&self.overlay).note(&key.session_id, Change::Release(key.born.clone()));
+    }
+
+    /// About how many sessions have changes that are not in the database.
+    pub fn pending(&self) -> usize {
+        lock(&self.overlay).len()
+    }
+
+    /// Brings all that is noted into the database, in one transaction. On an error it stays noted.
+    pub fn flush(&self) -> Result<(), IndexError> {
+        self.flush_to(None)
+    }
+
+    /// Flushes, and remembers that the database includes all commits up to this one. The caller has noted them all.
+    pub fn flush_through(&self, commit: CommitNo) -> Result<(), IndexError> {
+        self.flush_to(Some(commit))
+    }
+
+    /// The commit up to which the database includes everything.
+    pub fn applied(&self) -> Result<CommitNo, IndexError> {
+        self.mark("applied").map(CommitNo)
+    }
+
+    /// Makes what was flushed survive a power cut.
+    pub fn sync(&self) -> Result<(), IndexError> {
+        self.with_store(Store::sync)
+    }
+
+    /// Flushes and closes. What is noted or asked later fails as if nothing were built.
+    pub fn close(&self) -> Result<(), IndexError> {
+        self.flush()?;
+        self.with_store(Store::settle)?;
+        self.put_store(None);
+        Ok(())
+    }
+
+    /// Replaces all that the database holds by the rows that `fill` puts; it answers the commit up to which they include
+    /// everything. What is noted stays noted and counts afterwards. Until the end other questions fail with
+    /// [`IndexError::Unbuilt`]; when `fill` fails, that stays so.
+    pub fn rebuild<E: From<IndexError>>(
+        &self,
+        fill: impl FnOnce(&mut Sink) -> Result<CommitNo, E>,
+    ) -> Result<(), E> {
+        self.put_store(None);
+        if let Home::File(path) = &self.home {
+            discard(path)?;
+        }
+        let store = build(&self.home, fill)?;
+        self.put_store(Some(store));
+        Ok(())
+    }
+
+    /// One page of the list.
+    pub fn list(&self, query: &ListQuery<'_>) -> Result<ListPage, IndexError> {
+        // The layers are taken first: what a flush brings into the database in between is then seen twice, as the same
+        // row or a newer one, and never missed.
+        let layers = lock(&self.overlay).layers();
+        self.with_store(|store| store.read(|conn| query.page(conn, &layers)))
+    }
+
+    /// The listed file of a session.
+    pub fn get(&self, session_id: &SessionId) -> Result<Option<Row>, IndexError> {
+        let layers = lock(&self.overlay).layers();
+        let gone = match layers.view(session_id.as_str()) {
+            View::Shown(row) => {
+                return Ok(Some(Row { blobs: Vec::new(), ..row.clone() }));
+            }
+            View::Gone => return Ok(None),
+            View::GoneIfBorn(born) => born,
+            View::Unchanged => Vec::new(),
+        };
+        let sql = format!("SELECT {} FROM session WHERE id = ?1 AND hidden = 0", decode::ROW);
+        let found = self.one_row(&sql, [session_id.as_str()])?;
+        Ok(found.filter(|row| !gone.contains(&row.file.key.born.as_str())))
+    }
+
+    /// The file of one incarnation, listed or retained.
+    pub fn file(&self, key: &FileKey) -> Result<Option<Row>, IndexError> {
+        self.flush()?;
+        let sql = format!("SELECT {} FROM session WHERE num IN ({})", decode::ROW, decode::FILE_NUMBERS);
+        self.one_row(&sql, [key.session_id.as_str(), key.born.as_str()])
+    }
+
+    /// How many sessions are listed.
+    pub fn count(&self) -> Result<u64, IndexError> {
+        self.flush()?;
+        self.mark("sessions")
+    }
+
+    /// Shows every file that the catalogue knows, in no particular order.
+    pub fn files(&self, mut show: impl FnMut(SeenFile)) -> Result<(), IndexError> {
+        self.flush()?;
+        self.with_store(|store| {
+            store.read(|conn| {
+                let mut statement = conn.prepare_cached(&format!("SELECT {} FROM session", decode::SEEN_FILE))?;
+                let mut rows = statement.query(())?;
+                while let Some(row) = rows.next()? {
+                    show(decode::seen_file(row)?);
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// The forks that have this incarnation as their base, retained ones included.
+    pub fn forks(&self, base: &FileKey) -> Result<Vec<FileKey>, IndexError> {
+        self.flush()?;
+        let sql = "SELECT id, born FROM session WHERE base_id = ?1 AND base_born = ?2 ORDER BY num";
+        self.with_store(|store| {
+            store.read(|conn| {
+                let mut statement = conn.prepare_cached(sql)?;
+                let mut rows = statement.query([base.session_id.as_str(), base.born.as_str()])?;
+                let mut forks = Vec::new();
+                while let Some(row) = rows.next()? {
+                    forks.push(decode::file_key(row, 0)?);
+                }
+                Ok(forks)
+            })
+        })
+    }
+
+    /// What the owner keeps beside the rows, such as the time of the directory when it was last compared.
+    pub fn state(&self, name: &str) -> Result<Option<String>, IndexError> {
+        self.with_store(|store| {
+            store.read(|conn| {
+                let mut statement = conn.prepare_cached("SELECT value FROM state WHERE name = ?1")?;
+                Ok(statement.query_row([name], |row| row.get(0)).optional()?)
+            })
+        })
+    }
+
+    /// Keeps a value under a name. It is gone after a rebuild.
+    pub fn set_state(&self, name: &str, value: &str) -> Result<(), IndexError> {
+        self.with_store(|store| {
+            store.write(|tx| {
+                tx.execute("INSERT OR REPLACE INTO state (name, value) VALUES (?1, ?2)", [name, value])?;
+                Ok(())
+            })
+        })
+    }
+
+    pub(crate) fn with_store<T>(
+        &self,
+        ask: impl FnOnce(&Store) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
+        ask(store.as_ref().ok_or(IndexError::Unbuilt)?)
+    }
+
+    /// Waits until nobody uses the old store; its connections are closed before this returns.
+    fn put_store(&self, store: Option<Store>) {
+        *self.store.write().unwrap_or_else(PoisonError::into_inner) = store;
+    }
+
+    fn flush_to(&self, commit: Option<CommitNo>) -> Result<(), IndexError> {
+        let _only = lock(&self.flush);
+        self.with_store(|store| {
+            let layers = lock(&self.overlay).begin_flush();
+            if layers.is_empty() && commit.is_none() {
+                return Ok(());
+            }
+            let written = store.write(|tx| {
+                write::apply(tx, layers.folded())?;
+                if let Some(commit) = commit {
+                    tx.prepare_cached("UPDATE mark SET value = max(value, ?1) WHERE name = 'applied'")?
+                        .execute([commit.get().cast_signed()])?;
+                }
+                Ok(())
+            });
+            match &written {
+                Ok(()) => lock(&self.overlay).flushed(),
+                Err(_) => lock(&self.overlay).not_flushed(),
+            }
+            written
+        })
+    }
+
+    fn mark(&self, name: &str) -> Result<u64, IndexError> {
+        self.with_store(|store| {
+            store.read(|conn| {
+                let mut statement = conn.prepare_cached("SELECT value FROM mark WHERE name = ?1")?;
+                let value: i64 = statement.query_row([name], |row| row.get(0))?;
+                Ok(value.cast_unsigned())
+            })
+        })
+    }
+
+    fn one_row(&self, sql: &str, bound: impl rusqlite::Params) -> Result<Option<Row>, IndexError> {
+        self.with_store(|store| {
+            store.read(|conn| {
+                let mut statement = conn.prepare_cached(sql)?;
+                let mut rows = statement.query(bound)?;
+                rows.next()?.map(decode::row).transpose()
+            })
+        })
+    }
+}

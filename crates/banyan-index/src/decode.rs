@@ -1,0 +1,110 @@
+//! A row of the `session` table as the types of this crate, and back.
+
+use std::sync::Arc;
+
+use banyan_model::{CommitNo, Object, SessionId, SessionMeta, SessionStatus};
+use rusqlite::Row as SqlRow;
+
+use crate::error::IndexError;
+use crate::row::{FileKey, Row, SeenFile, SessionFile, Standing};
+
+/// The columns of [`row`], in its order; those of [`meta`] come first.
+pub(crate) const ROW: &str = "id, title, description, status, status_reason, message_count, forked_from, created_at, \
+                              updated_at, metadata, born, hidden, coalesce(stem, id), base_id, base_born, length, \
+                              modified, commit_no";
+
+/// The numbers of the file of incarnation `?1`, `?2`. Each half has its own index.
+pub(crate) const FILE_NUMBERS: &str = "SELECT num FROM session WHERE id = ?1 AND born = ?2 AND hidden = 0 UNION ALL \
+                                       SELECT num FROM session WHERE id = ?1 AND born = ?2 AND hidden = 1";
+
+/// The columns of [`seen_file`], in its order.
+pub(crate) const SEEN_FILE: &str = "coalesce(stem, id), id, born, hidden, length, modified, commit_no";
+
+/// Reads the metadata record from the first ten columns.
+pub(crate) fn meta(row: &SqlRow<'_>) -> Result<SessionMeta, IndexError> {
+    Ok(SessionMeta {
+        session_id: text_id(row, 0)?,
+        title: row.get(1)?,
+        description: row.get(2)?,
+        status: status(row.get(3)?)?,
+        status_reason: row.get(4)?,
+        message_count: row.get::<_, i64>(5)?.cast_unsigned(),
+        forked_from: row.get::<_, Option<String>>(6)?.map(SessionId::from),
+        created_at: row.get(7)?,
+        updated_at: row.get(8)?,
+        metadata: metadata(row, 9)?,
+    })
+}
+
+/// Reads [`ROW`].
+pub(crate) fn row(row: &SqlRow<'_>) -> Result<Row, IndexError> {
+    let base = match (row.get::<_, Option<String>>(13)?, row.get::<_, Option<String>>(14)?) {
+        (Some(id), Some(born)) => Some(FileKey { session_id: SessionId::from(id), born }),
+        _ => None,
+    };
+    let key = FileKey { session_id: text_id(row, 0)?, born: row.get(10)? };
+    Ok(Row {
+        file: Arc::new(SessionFile { key, stem: row.get(12)?, base }),
+        standing: standing(row.get(11)?),
+        meta: Arc::new(meta(row)?),
+        length: row.get::<_, i64>(15)?.cast_unsigned(),
+        modified: row.get::<_, i64>(16)?.cast_unsigned(),
+        commit: CommitNo(row.get::<_, i64>(17)?.cast_unsigned()),
+        blobs: Vec::new(),
+    })
+}
+
+/// Reads [`SEEN_FILE`].
+pub(crate) fn seen_file(row: &SqlRow<'_>) -> Result<SeenFile, IndexError> {
+    Ok(SeenFile {
+        stem: row.get(0)?,
+        key: FileKey { session_id: text_id(row, 1)?, born: row.get(2)? },
+        standing: standing(row.get(3)?),
+        length: row.get::<_, i64>(4)?.cast_unsigned(),
+        modified: row.get::<_, i64>(5)?.cast_unsigned(),
+        commit: CommitNo(row.get::<_, i64>(6)?.cast_unsigned()),
+    })
+}
+
+/// Reads an incarnation from two neighbouring columns.
+pub(crate) fn file_key(row: &SqlRow<'_>, column: usize) -> Result<FileKey, IndexError> {
+    Ok(FileKey { session_id: text_id(row, column)?, born: row.get(column + 1)? })
+}
+
+/// Reads a session id.
+pub(crate) fn text_id(row: &SqlRow<'_>, column: usize) -> Result<SessionId, IndexError> {
+    Ok(SessionId::from(row.get::<_, String>(column)?))
+}
+
+/// Reads metadata.
+pub(crate) fn metadata(row: &SqlRow<'_>, column: usize) -> Result<Option<Object>, IndexError> {
+    let Some(text) = row.get_ref(column)?.as_str_or_null()? else {
+        return Ok(None);
+    };
+    let object = serde_json::from_str(text)
+        .map_err(|error| IndexError::damaged(format!("a session's metadata is no JSON object: {error}")))?;
+    Ok(Some(object))
+}
+
+/// Reads a blob's hash.
+pub(crate) fn hash(row: &SqlRow<'_>, column: usize) -> Result<blake3::Hash, IndexError> {
+    let bytes: [u8; 32] = row.get(column)?;
+    Ok(blake3::Hash::from_bytes(bytes))
+}
+
+/// The status of a number of [`crate::tags::status_number`].
+pub(crate) fn status(number: i64) -> Result<SessionStatus, IndexError> {
+    Ok(match number {
+        0 => SessionStatus::Idle,
+        1 => SessionStatus::Working,
+        2 => SessionStatus::Done,
+        3 => SessionStatus::Error,
+        _ => {
+            return Err(IndexError::damaged(format!("a session has the status number {number}")));
+        }
+    })
+}
+
+fn standing(hidden: i64) -> Standing {
+    if hidden == 0 { Standing::Listed } else { Standing::Retained }
+}

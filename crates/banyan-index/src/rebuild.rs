@@ -1,0 +1,125 @@
+//! Building a catalogue anew, as fast as the disk allows.
+//!
+//! The rows go into a new file; the orders and indexes follow in one sorted pass each, and only the complete file takes
+//! the catalogue's name. So a crash at any moment leaves no catalogue, and never half of one.
+
+use std::fs::File;
+use std::path::Path;
+
+use banyan_model::CommitNo;
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::error::IndexError;
+use crate::open::{building, discard};
+use crate::row::Row;
+use crate::schema;
+use crate::store::{Home, Store};
+use crate::tags::{ANY_STATUS, MOST_PAIRS};
+use crate::write::{row_labels, store, use_blobs};
+
+/// Takes the rows of a rebuild.
+pub struct Sink {
+    conn: Connection,
+    rows: u64,
+}
+
+impl Sink {
+    /// Adds a file, with all the blobs that it refers to. A session may be listed once only.
+    pub fn put(&mut self, row: &Row) -> Result<(), IndexError> {
+        let num = store(&self.conn, None, row, &row_labels(row))?;
+        use_blobs(&self.conn, num, &row.blobs)?;
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// How many files were added.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+}
+
+/// Builds a store in its home, where no other is. The rows include all commits up to the one that `fill` answers.
+pub(crate) fn build<E: From<IndexError>>(
+    home: &Home,
+    fill: impl FnOnce(&mut Sink) -> Result<CommitNo, E>,
+) -> Result<Store, E> {
+    let conn = match home {
+        Home::File(path) => {
+            discard(&building(path))?;
+            schema::builder(&building(path))?
+        }
+        Home::Memory => schema::memory_builder()?,
+    };
+    begin(&conn)?;
+    let mut sink = Sink { conn, rows: 0 };
+    let applied = fill(&mut sink)?;
+    let conn = sink.conn;
+    complete(&conn, applied)?;
+    Ok(match home {
+        Home::File(path) => {
+            drop(conn);
+            publish(path)?;
+            Store::open(path)?
+        }
+        Home::Memory => Store::in_memory(conn),
+    })
+}
+
+fn begin(conn: &Connection) -> Result<(), IndexError> {
+    Ok(conn.execute_batch("BEGIN")?)
+}
+
+fn complete(conn: &Connection, applied: CommitNo) -> Result<(), IndexError> {
+    fill_order(conn, "by_updated", "updated_at", "1 << status")?;
+    fill_order(conn, "by_created", "created_at", &ANY_STATUS.to_string())?;
+    conn.execute_batch(schema::INDEXES).map_err(|error| twice(conn, error))?;
+    conn.execute(
+        "UPDATE mark SET value = (SELECT count(*) FROM session WHERE hidden = 0) WHERE name = 'sessions'",
+        (),
+    )?;
+    conn.execute("UPDATE mark SET value = ?1 WHERE name = 'applied'", [applied.get().cast_signed()])?;
+    conn.execute_batch("COMMIT")?;
+    Ok(())
+}
+
+/// Gives every listed session its entries in one order.
+fn fill_order(conn: &Connection, order: &str, at: &str, bits: &str) -> Result<(), IndexError> {
+    // `n` numbers the pairs of a session, which are eight bytes each.
+    let sql = format!(
+        "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {MOST_PAIRS}) \
+         INSERT INTO {order} (tag, at, id, num, signature) \
+         SELECT CASE status WHEN 0 THEN x'00' WHEN 1 THEN x'01' WHEN 2 THEN x'02' ELSE x'03' END, {at}, id, num, \
+         signature | ({bits}) FROM session WHERE hidden = 0 \
+         UNION ALL \
+         SELECT substr(pairs, 1 + 8 * i, 8), {at}, id, num, signature | ({bits}) \
+         FROM session CROSS JOIN n ON 8 * i < length(pairs) WHERE hidden = 0 \
+         UNION ALL \
+         SELECT x'ff', {at}, id, num, signature | ({bits}) \
+         FROM session WHERE hidden = 0 AND pairs = x'' AND signature <> 0 \
+         ORDER BY 1, 2, 3"
+    );
+    conn.execute_batch(&sql).map_err(|error| twice(conn, error))
+}
+
+/// Names the session behind a broken uniqueness.
+fn twice(conn: &Connection, error: rusqlite::Error) -> IndexError {
+    if error.sqlite_error_code() != Some(rusqlite::ErrorCode::ConstraintViolation) {
+        return error.into();
+    }
+    let sql = "SELECT id FROM session GROUP BY id, CASE hidden WHEN 0 THEN '' ELSE born END HAVING count(*) > 1";
+    match conn.query_row(sql, (), |row| row.get(0)).optional() {
+        Ok(Some(session_id)) => IndexError::Twice { session_id },
+        _ => error.into(),
+    }
+}
+
+/// Gives the complete file its name, so that it is whole under that name after a power cut too.
+fn publish(path: &Path) -> Result<(), IndexError> {
+    let built = building(path);
+    File::open(&built).and_then(|file| file.sync_all()).map_err(IndexError::io("flush", &built))?;
+    std::fs::rename(&built, path).map_err(IndexError::io("name", &built))?;
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(IndexError::io("flush", folder))?;
+    }
+    Ok(())
+}

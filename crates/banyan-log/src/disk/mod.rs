@@ -1,0 +1,87 @@
+//! The one seam to storage: what the log asks of a disk, and nothing else.
+//!
+//! [`OsDisk`] is the operating system's. [`MemDisk`] lives in memory, keeps apart what was
+//! flushed from what was only written, and can be crashed at any operation.
+//! Paths are relative to the data directory, with `/` between components.
+
+mod mem;
+mod os;
+
+use std::io;
+use std::sync::Arc;
+
+pub use mem::{Fate, MemDisk};
+pub use os::OsDisk;
+
+/// A directory tree that holds one store.
+pub trait Disk: Send + Sync + 'static {
+    /// Opens an existing file for reading and writing, or `None` when there is none.
+    fn open(&self, path: &str) -> io::Result<Option<Arc<dyn DiskFile>>>;
+    /// Creates an empty file, or opens the one that is there.
+    fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// Makes a directory and its parents; existing ones are fine.
+    fn create_dir(&self, path: &str) -> io::Result<()>;
+    /// Names (not paths) in a directory, in no order. A missing directory is empty.
+    fn list(&self, dir: &str) -> io::Result<Vec<Listed>>;
+    /// Size and time of change of a file or directory, or `None` when there is none.
+    fn stat(&self, path: &str) -> io::Result<Option<Stat>> {
+        let Some(file) = self.open(path)? else { return Ok(None) };
+        Ok(Some(Stat { len: file.len()?, modified: file.modified()? }))
+    }
+    /// Moves a file, replacing what is at the target.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file; one that is not there is fine.
+    fn remove(&self, path: &str) -> io::Result<()>;
+    /// Makes creations, renames and removals in a directory durable.
+    fn sync_dir(&self, dir: &str) -> io::Result<()>;
+    /// Makes everything written to this disk durable, in one go. For when very many files are dirty.
+    fn sync_all(&self) -> io::Result<()>;
+    /// Takes the exclusive lock of the store, writing `owner` into the lock file, or says who holds it.
+    fn lock(&self, path: &str, owner: &str) -> io::Result<LockOutcome>;
+}
+
+/// An open file.
+#[allow(clippy::len_without_is_empty, reason = "nobody asks a file whether it is empty")]
+pub trait DiskFile: Send + Sync {
+    /// Length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// When it was last written, in nanoseconds since the epoch (0 where a disk keeps no times).
+    fn modified(&self) -> io::Result<u64>;
+    /// Fills `buf` from `offset`; fewer bytes come back only at the end of the file.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
+    /// Writes all of `data` at `offset`, growing the file as needed.
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+    /// Cuts or extends (with zeros) the file.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Makes the content, and the length needed to read it back, durable (fdatasync).
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// One name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name, without its directory.
+    pub name: String,
+    /// True for a directory.
+    pub is_dir: bool,
+}
+
+/// What can be told of a file without opening it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Length in bytes.
+    pub len: u64,
+    /// When it was last changed, in nanoseconds since the epoch (0 where a disk keeps no times).
+    pub modified: u64,
+}
+
+/// What came of asking for the lock.
+pub enum LockOutcome {
+    /// Ours until the guard is dropped.
+    Held(LockGuard),
+    /// Somebody else's; what they wrote about themselves.
+    Taken(String),
+}
+
+/// Gives the lock back when dropped.
+pub struct LockGuard(#[allow(dead_code)] pub(crate) Box<dyn std::any::Any + Send + Sync>);

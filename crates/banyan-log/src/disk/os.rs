@@ -1,0 +1,321 @@
+//! The operating system's disk: plain files under one directory.
+//!
+//! Linux is the platform that matters; elsewhere the same promises are kept by slower means.
+//! The tree is expected to lie on one file system.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{Disk, DiskFile, Listed, LockGuard, LockOutcome, Stat};
+
+/// A directory of the operating system's file system.
+pub struct OsDisk {
+    root: PathBuf,
+    /// `syncfs` reports only the write-back errors that came after its handle was opened, so the
+    /// handle has to be older than the first write.
+    root_handle: OnceLock<File>,
+}
+
+impl OsDisk {
+    /// The disk whose paths start at `root`, which need not exist yet.
+    pub fn new(root: PathBuf) -> Self {
+        Self {
+            root,
+            root_handle: OnceLock::new(),
+        }
+    }
+
+    fn at(&self, path: &str) -> io::Result<PathBuf> {
+        let relative = Path::new(path);
+        let inside = relative
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if inside {
+            Ok(self.root.join(relative))
+        } else {
+            Err(io::Error::new(
+                ErrorKind::InvalidInput,
+                format!("path {path:?} leaves the data directory: use names joined by `/`"),
+            ))
+        }
+    }
+
+    /// Makes the root, durably: no path of this disk leads to the directory that holds its name.
+    fn make_root(&self) -> io::Result<()> {
+        if self.root_handle.get().is_some() {
+            return Ok(());
+        }
+        let above = self.root.ancestors();
+        let missing: Vec<_> = above.take_while(|dir| is_absent(dir)).collect();
+        fs::create_dir_all(&self.root)?;
+        for parent in missing.into_iter().filter_map(Path::parent) {
+            let here = parent.as_os_str().is_empty();
+            flush_dir(if here { Path::new(".") } else { parent })?;
+        }
+        self.hold_root()
+    }
+
+    /// Opens the root for [`Disk::sync_all`] as soon as there is one.
+    fn hold_root(&self) -> io::Result<()> {
+        if cfg!(target_os = "linux") && self.root_handle.get().is_none() {
+            let root = File::open(&self.root)?;
+            // Losing the race to another thread leaves a handle just as old.
+            let _ = self.root_handle.set(root);
+        }
+        Ok(())
+    }
+}
+
+impl Disk for OsDisk {
+    fn open(&self, path: &str) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        let path = self.at(path)?;
+        match OpenOptions::new().read(true).write(true).open(path) {
+            Ok(file) => {
+                self.hold_root()?;
+                Ok(Some(Arc::new(OsFile(file))))
+            }
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let file = open_or_create(&self.at(path)?)?;
+        self.hold_root()?;
+        Ok(Arc::new(OsFile(file)))
+    }
+
+    fn create_dir(&self, path: &str) -> io::Result<()> {
+        let path = self.at(path)?;
+        self.make_root()?;
+        fs::create_dir_all(path)
+    }
+
+    /// A name that is not UTF-8 is listed as lossy text: to be seen, but not to be opened.
+    fn list(&self, dir: &str) -> io::Result<Vec<Listed>> {
+        let entries = match fs::read_dir(self.at(dir)?) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut listed = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            let kind = match entry.file_type() {
+                Ok(kind) => kind,
+                // Removed since the directory was read.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let is_dir = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
+            let name = entry.file_name().to_string_lossy().into_owned();
+            listed.push(Listed { name, is_dir });
+        }
+        Ok(listed)
+    }
+
+    fn stat(&self, path: &str) -> io::Result<Option<Stat>> {
+        match fs::metadata(self.at(path)?) {
+            Ok(found) => Ok(Some(Stat { len: found.len(), modified: nanoseconds(found.modified()?) })),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.at(from)?, self.at(to)?)
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        match fs::remove_file(self.at(path)?) {
+            Err(error) if !is_missing(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn sync_dir(&self, dir: &str) -> io::Result<()> {
+        flush_dir(&self.at(dir)?)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sync_all(&self) -> io::Result<()> {
+        self.hold_root()?;
+        match self.root_handle.get() {
+            Some(root) => Ok(rustix::fs::syncfs(root)?),
+            None => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// No call here flushes one file system and waits for it, so every file is flushed by itself.
+    #[cfg(not(target_os = "linux"))]
+    fn sync_all(&self) -> io::Result<()> {
+        let mut dirs = vec![String::new()];
+        while let Some(dir) = dirs.pop() {
+            for Listed { name, is_dir } in self.list(&dir)? {
+                let path = if dir.is_empty() {
+                    name
+                } else {
+                    format!("{dir}/{name}")
+                };
+                if is_dir {
+                    dirs.push(path);
+                } else if let Some(file) = self.open(&path)? {
+                    file.sync()?;
+                }
+            }
+            self.sync_dir(&dir)?;
+        }
+        Ok(())
+    }
+
+    /// The owner's text is empty where the system lets nobody read a locked file.
+    fn lock(&self, path: &str, owner: &str) -> io::Result<LockOutcome> {
+        let path = self.at(path)?;
+        self.make_root()?;
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let file = open_or_create(&path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                write_owner(&file, owner)?;
+                Ok(LockOutcome::Held(LockGuard(Box::new(file))))
+            }
+            Err(TryLockError::WouldBlock) => Ok(LockOutcome::Taken(read_owner(file))),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+struct OsFile(File);
+
+fn nanoseconds(time: SystemTime) -> u64 {
+    let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl DiskFile for OsFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn modified(&self) -> io::Result<u64> {
+        Ok(nanoseconds(self.0.metadata()?.modified()?))
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buf.len() {
+            match read_some(&self.0, offset + filled as u64, &mut buf[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        write_all(&self.0, offset, data)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// An empty path is the working directory, which is there.
+fn is_absent(dir: &Path) -> bool {
+    !dir.as_os_str().is_empty() && !dir.exists()
+}
+
+#[cfg(unix)]
+fn flush_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Directories cannot be flushed here; the file system's journal keeps their changes in order.
+#[cfg(not(unix))]
+fn flush_dir(dir: &Path) -> io::Result<()> {
+    fs::metadata(dir).map(drop)
+}
+
+fn open_or_create(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+}
+
+/// The text is a courtesy to whoever is refused: a full disk must not keep a store from opening.
+fn write_owner(file: &File, owner: &str) -> io::Result<()> {
+    let written = write_all(file, 0, owner.as_bytes());
+    match written.and_then(|()| file.set_len(owner.len() as u64)) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+            ) =>
+        {
+            file.set_len(0)
+        }
+        outcome => outcome,
+    }
+}
+
+fn read_owner(mut file: File) -> String {
+    let mut text = Vec::new();
+    match file.read_to_end(&mut text) {
+        Ok(_) => String::from_utf8_lossy(&text).trim().to_owned(),
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(unix)]
+fn read_some(file: &File, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buf, offset)
+}
+
+#[cfg(unix)]
+fn write_all(file: &File, offset: u64, data: &[u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, data, offset)
+}
+
+#[cfg(windows)]
+fn read_some(file: &File, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buf, offset)
+}
+
+#[cfg(windows)]
+fn write_all(file: &File, mut offset: u64, mut data: &[u8]) -> io::Result<()> {
+    while !data.is_empty() {
+        match std::os::windows::fs::FileExt::seek_write(file, data, offset) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                data = &data[written..];
+                offset += written as u64;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "os_tests.rs"]
+mod tests;

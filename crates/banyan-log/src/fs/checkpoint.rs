@@ -1,0 +1,154 @@
+//! Letting go of the write-ahead log: session files are written and flushed, then full segments are dropped.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use banyan_model::CommitNo;
+
+use super::layout;
+use super::lazy_file::LazyFile;
+use super::segment::Segment;
+use super::shared::Shared;
+use crate::LogError;
+use crate::error::is_full;
+
+/// A full segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sealed {
+    pub(crate) segment: u64,
+    /// The last commit in it.
+    pub(crate) through: CommitNo,
+}
+
+/// From so many dirty files on, one flush of the whole file system is cheaper than one of each.
+const MANY: usize = 24;
+
+/// How long committed bytes stay out of their session file when nothing else happens.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// Works until the log is closed.
+pub(crate) fn run(shared: &Shared) {
+    loop {
+        let full = {
+            let mut upkeep = shared.upkeep();
+            if upkeep.stop {
+                return;
+            }
+            if upkeep.sealed.is_empty() {
+                let waited = shared.wanted.wait_timeout(upkeep, IDLE);
+                upkeep = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if upkeep.stop {
+                return;
+            }
+            !upkeep.sealed.is_empty()
+        };
+        if full {
+            shared.checkpoint_and_note();
+            shared.prepare_next();
+        } else {
+            shared.show_files();
+        }
+    }
+}
+
+impl Shared {
+    /// Makes every dirty file durable and drops the segments that are full by now.
+    pub(crate) fn checkpoint(&self) -> Result<(), LogError> {
+        self.healthy()?;
+        let (sealed, dirty) = {
+            let mut upkeep = self.upkeep();
+            let dirty: Vec<Arc<LazyFile>> = upkeep.dirty.drain().map(|(_, file)| file).collect();
+            (upkeep.sealed.clone(), dirty)
+        };
+        for file in &dirty {
+            file.clear_dirty();
+        }
+        let flushed = self.flush_files(&dirty);
+        if let Err(error) = flushed {
+            for file in &dirty {
+                self.mark_dirty(file);
+            }
+            return Err(error);
+        }
+        let Some(through) = sealed.last().map(|sealed| sealed.through) else { return Ok(()) };
+        if let Some(hook) = self.before_drop.get() {
+            hook(through)?;
+        }
+        for sealed in &sealed {
+            let path = layout::segment(sealed.segment);
+            self.disk.remove(&path).map_err(LogError::io(format!("dropping {path}")))?;
+        }
+        self.disk.sync_dir(layout::WAL).map_err(LogError::io("flushing the log's directory"))?;
+        self.upkeep().sealed.retain(|kept| !sealed.iter().any(|gone| gone.segment == kept.segment));
+        Ok(())
+    }
+
+    fn flush_files(&self, dirty: &[Arc<LazyFile>]) -> Result<(), LogError> {
+        for file in dirty {
+            file.write_out().map_err(LogError::io(format!("writing {}", file.path())))?;
+        }
+        if dirty.len() > MANY {
+            return self.disk.sync_all().map_err(LogError::io("flushing the session files"));
+        }
+        for file in dirty {
+            file.sync().map_err(LogError::io(format!("flushing {}", file.path())))?;
+        }
+        for dir in ["", layout::JOURNAL] {
+            self.disk.sync_dir(dir).map_err(LogError::io("flushing the data directory"))?;
+        }
+        Ok(())
+    }
+
+    /// Checkpoints; a full disk is tried again later, any other failure ends writing.
+    pub(crate) fn checkpoint_and_note(&self) {
+        let outcome = self.checkpoint();
+        if let Err(error) = &outcome
+            && !matches!(error, LogError::Full(_))
+        {
+            self.poison(&error.to_string());
+        }
+        let mut upkeep = self.upkeep();
+        upkeep.trouble = outcome.err();
+        if upkeep.trouble.is_some()
+            && let Some(ready) = upkeep.ready.take()
+        {
+            // Room that is kept for later is room that the session files need now.
+            let _ = self.disk.remove(&layout::segment(ready.id));
+        }
+        drop(upkeep);
+        self.settled.notify_all();
+    }
+
+    /// Makes the next segment ahead of time, while writers fill the current one.
+    fn prepare_next(&self) {
+        let (id, size) = {
+            let mut upkeep = self.upkeep();
+            if upkeep.ready.is_some() || upkeep.trouble.is_some() || upkeep.stop {
+                return;
+            }
+            let id = upkeep.next_id;
+            upkeep.next_id += 1;
+            (id, upkeep.next_size)
+        };
+        if let Ok(segment) = Segment::prepare(self.disk.as_ref(), id, size) {
+            self.upkeep().ready = Some(segment);
+        }
+    }
+
+    /// Writes committed bytes to their files, without a flush, so that a person who looks finds them.
+    fn show_files(&self) {
+        if self.healthy().is_err() {
+            return;
+        }
+        let dirty: Vec<Arc<LazyFile>> = self.upkeep().dirty.values().cloned().collect();
+        for file in dirty.iter().filter(|file| !file.is_written()) {
+            match file.write_out() {
+                Ok(_) => {}
+                // There is time until the segment is full.
+                Err(error) if is_full(&error) => return,
+                Err(error) => return self.poison(&format!("writing {}: {error}", file.path())),
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The one thread that commits: it takes what has queued up, writes it in one go, flushes once, and answers.
+//!
+//! There is no timer: a batch is what arrived while the batch before it was being flushed.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use banyan_model::CommitNo;
+
+use super::Durability;
+use super::checkpoint::Sealed;
+use super::frame::{FrameWriter, Op};
+use super::lazy_file::{LazyFile, Staged};
+use super::segment::{HEADER, Segment};
+use super::shared::{Shared, rounded};
+use super::{journal, layout};
+use crate::{Commit, Committed, Done, JournalEntry, JournalKind, LogError, Piece, Removal, Write, WriteDone};
+
+/// What waits for the committer.
+pub(crate) enum Item {
+    Commit(Queued),
+    /// Flush whatever was written without a flush.
+    Flush(Box<dyn FnOnce(Result<(), LogError>) + Send>),
+}
+
+/// A commit with its files found.
+pub(crate) struct Queued {
+    pub(crate) writes: Vec<(Arc<LazyFile>, Write)>,
+    pub(crate) removal: Option<(Arc<LazyFile>, Removal)>,
+    pub(crate) done: Done,
+    most: usize,
+}
+
+impl Queued {
+    pub(crate) fn new(shared: &Shared, commit: Commit) -> Result<Self, (Done, LogError)> {
+        let Commit { writes, removal, done } = commit;
+        let found = (|| {
+            let mut most = 256;
+            let mut with_files = Vec::with_capacity(writes.len());
+            for write in writes {
+                most += bound(&write);
+                let path = layout::session(&write.session);
+                let file = shared.files.ensure(&path).map_err(LogError::io(format!("opening {path}")))?;
+                with_files.push((file, write));
+            }
+            let mut end = None;
+            if let Some(removal) = removal {
+                most += 512
+                    + removal.session.as_str().len() * 8
+                    + removal.tombstone.len()
+                    + removal.blobs.len() * 80;
+                let path = layout::session(&removal.session);
+                let file = shared.files.ensure(&path).map_err(LogError::io(format!("opening {path}")))?;
+                end = Some((file, removal));
+            }
+            Ok((with_files, end, most))
+        })();
+        match found {
+            Ok((writes, removal, most)) => Ok(Self { writes, removal, done, most }),
+            Err(error) => Err((done, error)),
+        }
+    }
+
+    /// A caller whose view of a session is old must look again.
+    fn conflict(&self) -> Option<LogError> {
+        self.writes.iter().find_map(|(file, write)| match file.next_seq() {
+            Some(actual) if actual != write.expected => Some(LogError::Conflict { actual }),
+            _ => None,
+        })
+    }
+}
+
+/// The most bytes that a write can take in the log, frame and journal entry included.
+fn bound(write: &Write) -> usize {
+    let pieces: usize = write
+        .pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Line(line) => line.len() + 64,
+            // Every byte of a text may need six in JSON.
+            Piece::Growth(growth) => {
+                512 + growth.grew.entry_id.as_str().len() * 6
+                    + growth.grew.adds.iter().map(|add| add.text.len() * 6 + 64).sum::<usize>()
+                    + growth
+                        .grew
+                        .adds
+                        .iter()
+                        .filter_map(|add| add.origin.as_ref())
+                        .map(|origin| serde_json::to_string(origin).map_or(0, |text| text.len()))
+                        .sum::<usize>()
+            }
+        })
+        .sum();
+    pieces + 256 + write.session.as_str().len() * 4
+}
+
+/// See the module.
+pub(crate) struct Committer {
+    shared: Arc<Shared>,
+    segment: Option<Segment>,
+    buffer: Vec<u8>,
+    unflushed: bool,
+}
+
+/// A commit that is in the buffer.
+struct Prepared {
+    queued: Queued,
+    commit: CommitNo,
+    writes: Vec<WriteDone>,
+}
+
+/// How many bytes a batch may have before the rest waits for the next one.
+const BATCH: usize = 4 << 20;
+
+impl Committer {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, segment: None, buffer: Vec::new(), unflushed: false }
+    }
+
+    /// Works until the log is closed and everything queued is answered.
+    pub(crate) fn run(mut self) {
+        while let Some(items) = self.next_items() {
+            let mut items = VecDeque::from(items);
+            while !items.is_empty() {
+                self.work(&mut items);
+            }
+        }
+        if let Some(segment) = self.segment.take() {
+            self.shared.seal(Sealed { segment: segment.id, through: self.shared.head() });
+        }
+    }
+
+    fn next_items(&self) -> Option<Vec<Item>> {
+        let mut queue = self.shared.queue();
+        loop {
+            if !queue.items.is_empty() {
+                return Some(std::mem::take(&mut queue.items));
+            }
+            if queue.closing {
+                return None;
+            }
+            queue = self.shared.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Commits one batch off the front of `items`.
+    fn work(&mut self, items: &mut VecDeque<Item>) {
+        let mut batch = Vec::new();
+        let mut flushes = Vec::new();
+        let mut size = 0;
+        while let Some(item) = items.pop_front() {
+            match item {
+                Item::Commit(queued) => {
+                    size += queued.most;
+                    batch.push(queued);
+                }
+                Item::Flush(done) => flushes.push(done),
+            }
+            if size > BATCH || !flushes.is_empty() {
+                break;
+            }
+        }
+        let synced = self.shared.options.durability == Durability::Synced || !flushes.is_empty();
+        let outcome = self.commit(batch, size, synced);
+        for done in flushes {
+            done(outcome.clone());
+        }
+    }
+
+    fn commit(&mut self, batch: Vec<Queued>, size: usize, synced: bool) -> Result<(), LogError> {
+        if let Err(error) = self.shared.healthy().and_then(|()| self.make_room(size)) {
+            for queued in batch {
+                (queued.done)(Err(error.clone()));
+            }
+            return Err(error);
+        }
+        let prepared = self.prepare(batch);
+        if let Err(error) = self.write(synced) {
+            self.shared.poison(&error.to_string());
+            let refusal = LogError::Poisoned(error.to_string());
+            for prepared in prepared {
+                for (file, _) in &prepared.queued.writes {
+                    file.discard();
+                }
+                self.shared.journal_file(prepared.commit).discard();
+                (prepared.queued.done)(Err(refusal.clone()));
+            }
+            return Err(refusal);
+        }
+        for prepared in prepared {
+            self.finish(prepared);
+        }
+        Ok(())
+    }
+
+    /// Puts a batch into the buffer as frames.
+    fn prepare(&mut self, batch: Vec<Queued>) -> Vec<Prepared> {
+        self.buffer.clear();
+        let Some(segment) = &self.segment else { return Vec::new() };
+        let mut next = self.shared.head().0 + 1;
+        if segment.at == 0 {
+            self.buffer.extend_from_slice(&segment.header(CommitNo(next)));
+        }
+        let mut prepared = Vec::with_capacity(batch.len());
+        let mut journal_entry = Vec::new();
+        for queued in batch {
+            if let Some(conflict) = queued.conflict() {
+                (queued.done)(Err(conflict));
+                continue;
+            }
+            let commit = CommitNo(next);
+            next += 1;
+            let mut frame = FrameWriter::begin(&mut self.buffer, segment.id, commit);
+            let mut writes = Vec::with_capacity(queued.writes.len());
+            let mut entry = None;
+            for (file, write) in &queued.writes {
+                let staged = file.stage(&write.pieces, commit, segment.id);
+                frame.push(&Op::Write { path: file.path(), offset: staged.offset, bytes: &staged.bytes });
+                entry = Some(journal_of(write, commit, &staged));
+                let Staged { offset, bytes, written, .. } = staged;
+                writes.push(WriteDone { offset, bytes, pieces: written });
+            }
+            if let Some((file, removal)) = &queued.removal {
+                let base = layout::base(removal.born);
+                if removal.keep_for_forks {
+                    frame.push(&Op::Retain { path: file.path(), base: &base });
+                } else {
+                    frame.push(&Op::Remove { path: file.path() });
+                }
+                for hash in &removal.blobs {
+                    frame.push(&Op::Blob { hash });
+                }
+                entry = Some(JournalEntry {
+                    commit,
+                    session: removal.session.clone(),
+                    born: removal.born,
+                    kind: JournalKind::Removed(removal.tombstone.clone()),
+                });
+            }
+            if let Some(entry) = entry {
+                journal_entry.clear();
+                journal::encode(&entry, &mut journal_entry);
+                let file = self.shared.journal_file(commit);
+                let offset = file.stage_bytes(&journal_entry);
+                frame.push(&Op::Write { path: file.path(), offset, bytes: &journal_entry });
+            }
+            frame.finish();
+            prepared.push(Prepared { queued, commit, writes });
+        }
+        prepared
+    }
+
+    fn write(&mut self, synced: bool) -> Result<(), LogError> {
+        let Some(segment) = &mut self.segment else { return Ok(()) };
+        if !self.buffer.is_empty() {
+            let writing = LogError::io("writing to the write-ahead log");
+            segment.file.write_at(segment.at, &self.buffer).map_err(writing)?;
+            segment.at += self.buffer.len() as u64;
+            self.unflushed = true;
+        }
+        if synced && self.unflushed {
+            segment.file.sync().map_err(LogError::io("flushing the write-ahead log"))?;
+            self.unflushed = false;
+        }
+        Ok(())
+    }
+
+    /// Makes a commit visible and answers it.
+    fn finish(&self, prepared: Prepared) {
+        let Prepared { queued, commit, writes } = prepared;
+        for (file, _) in &queued.writes {
+            file.publish();
+            self.shared.mark_dirty(file);
+        }
+        let journal = self.shared.journal_file(commit);
+        journal.publish();
+        self.shared.mark_dirty(&journal);
+        self.shared.head.store(commit.0, Ordering::Release);
+        if let Some((file, removal)) = &queued.removal
+            && let Err(error) = self.shared.remove_session(file, removal)
+        {
+            // The commit is safe in the log, but the directory is not as it should be.
+            self.shared.poison(&error.to_string());
+        }
+        (queued.done)(Ok(Committed { commit, writes }));
+    }
+
+    /// Makes sure that the current segment has room for `size` bytes, by starting another one when it has not.
+    fn make_room(&mut self, size: usize) -> Result<(), LogError> {
+        let need = (size + HEADER) as u64;
+        if self.segment.as_ref().is_some_and(|segment| segment.room() >= need) {
+            return Ok(());
+        }
+        self.shared.wait_for_checkpoints()?;
+        if let Some(old) = &self.segment
+            && self.unflushed
+        {
+            // What was written without a flush must not be overtaken by what follows.
+            if let Err(error) = old.file.sync() {
+                self.shared.poison(&error.to_string());
+                return Err(LogError::Poisoned(error.to_string()));
+            }
+            self.unflushed = false;
+        }
+        let next = self.shared.next_segment(rounded(need))?;
+        if let Some(old) = self.segment.replace(next) {
+            self.shared.seal(Sealed { segment: old.id, through: self.shared.head() });
+        }
+        Ok(())
+    }
+}
+
+fn journal_of(write: &Write, commit: CommitNo, staged: &Staged) -> JournalEntry {
+    let kind = match (staged.addition, staged.written.as_slice()) {
+        // Whatever comes before a growth in its commit only settles another message, and is silent.
+        (Some(index), [.., last]) => JournalKind::Addition { offset: last.offset, index },
+        (_, written) => {
+            let first = written.first().map_or(staged.offset, |line| line.offset);
+            let last = written.last().map_or(first, |line| line.offset + u64::from(line.len));
+            JournalKind::Lines { offset: first, len: (last - first) as u32 }
+        }
+    };
+    JournalEntry { commit, session: write.session.clone(), born: write.born, kind }
+}

@@ -1,0 +1,80 @@
+//! Open files, at most so many at once.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::disk::{Disk, DiskFile};
+
+/// Keeps the most recently used files open. Thousands of sessions may be in use where a process may hold few files.
+pub(crate) struct Fds {
+    disk: Arc<dyn Disk>,
+    open: Mutex<Open>,
+    most: usize,
+}
+
+#[derive(Default)]
+struct Open {
+    files: HashMap<String, (Arc<dyn DiskFile>, u64)>,
+    clock: u64,
+}
+
+impl Fds {
+    pub(crate) fn new(disk: Arc<dyn Disk>, most: usize) -> Self {
+        Self { disk, open: Mutex::default(), most }
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// An existing file, or `None`.
+    pub(crate) fn get(&self, path: &str) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        if let Some(file) = self.hit(path) {
+            return Ok(Some(file));
+        }
+        let file = self.disk.open(path)?;
+        Ok(file.map(|file| self.keep(path, file)))
+    }
+
+    /// A file, made when it is not there.
+    pub(crate) fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        if let Some(file) = self.hit(path) {
+            return Ok(file);
+        }
+        let file = self.disk.create(path)?;
+        Ok(self.keep(path, file))
+    }
+
+    /// Forgets a file that was moved or removed.
+    pub(crate) fn forget(&self, path: &str) {
+        self.lock().files.remove(path);
+    }
+
+    fn hit(&self, path: &str) -> Option<Arc<dyn DiskFile>> {
+        let mut open = self.lock();
+        open.clock += 1;
+        let now = open.clock;
+        let (file, used) = open.files.get_mut(path)?;
+        *used = now;
+        Some(Arc::clone(file))
+    }
+
+    fn keep(&self, path: &str, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        let mut open = self.lock();
+        if open.files.len() >= self.most {
+            let oldest = open.files.iter().min_by_key(|(_, (_, used))| *used).map(|(path, _)| path.clone());
+            if let Some(oldest) = oldest {
+                open.files.remove(&oldest);
+            }
+        }
+        open.clock += 1;
+        let now = open.clock;
+        open.files.insert(path.to_owned(), (Arc::clone(&file), now));
+        file
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,48 @@
+//! Looking at a directory without owning it: what `verify` needs beyond the session files.
+
+use super::{layout, recovery, segment};
+use crate::LogError;
+use crate::disk::Disk;
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oddity {
+    /// The file.
+    pub path: String,
+    /// What is wrong, in plain words.
+    pub reason: String,
+}
+
+/// Checks the write-ahead log: its segments follow one another and every frame in them is whole.
+pub fn write_ahead_log(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
+    let mut oddities = Vec::new();
+    let segments = recovery::segments(disk)?;
+    let mut next = None;
+    for (header, bytes, path) in &segments.used {
+        if let Some(next) = next
+            && header.first_commit.0 != next
+        {
+            let reason = format!("starts at commit {}, but commit {next} should follow", header.first_commit.0);
+            oddities.push(Oddity { path: path.clone(), reason });
+        }
+        let mut last = header.first_commit.0.saturating_sub(1);
+        segment::frames(bytes, *header, &mut |frame| last = frame.commit.0);
+        next = Some(last + 1);
+    }
+    Ok(oddities)
+}
+
+/// Paths of all blobs, with the hash that each is named after.
+pub fn blobs(disk: &dyn Disk) -> Result<Vec<(String, String)>, LogError> {
+    let listing = || LogError::io("listing blobs");
+    let mut found = Vec::new();
+    for dir in disk.list(layout::BLOBS).map_err(listing())? {
+        if !dir.is_dir {
+            continue;
+        }
+        for file in disk.list(&format!("{}/{}", layout::BLOBS, dir.name)).map_err(listing())? {
+            found.push((format!("{}/{}/{}", layout::BLOBS, dir.name, file.name), file.name));
+        }
+    }
+    Ok(found)
+}

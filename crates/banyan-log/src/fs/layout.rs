@@ -1,0 +1,51 @@
+//! Where things are in a data directory.
+
+use banyan_core::born::Born;
+use banyan_core::names;
+use banyan_model::SessionId;
+
+pub(crate) const STATE: &str = ".banyan";
+pub(crate) const LOCK: &str = ".banyan/lock";
+pub(crate) const WAL: &str = ".banyan/wal";
+pub(crate) const JOURNAL: &str = ".banyan/journal";
+pub(crate) const BLOBS: &str = ".banyan/blobs";
+pub(crate) const BASES: &str = ".banyan/bases";
+const SUFFIX: &str = ".jsonl";
+
+/// The file of the session that has this id now.
+pub(crate) fn session(id: &SessionId) -> String {
+    let mut path = names::file_stem(id);
+    path.push_str(SUFFIX);
+    path
+}
+
+/// The file of a deleted session that forks still read.
+pub(crate) fn base(born: Born) -> String {
+    format!("{BASES}/{born}{SUFFIX}")
+}
+
+/// The stem of a session file's name, or `None` for other files.
+pub(crate) fn stem(file_name: &str) -> Option<&str> {
+    file_name.strip_suffix(SUFFIX)
+}
+
+pub(crate) fn segment(id: u64) -> String {
+    format!("{WAL}/{id:012x}.seg")
+}
+
+pub(crate) fn journal(first_commit: u64) -> String {
+    format!("{JOURNAL}/{first_commit:012x}.log")
+}
+
+pub(crate) fn blob_dir(hash: &str) -> String {
+    format!("{BLOBS}/{}", hash.get(..2).unwrap_or("xx"))
+}
+
+pub(crate) fn blob(hash: &str) -> String {
+    format!("{}/{hash}", blob_dir(hash))
+}
+
+/// The directory that a path is in.
+pub(crate) fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(dir, _)| dir)
+}

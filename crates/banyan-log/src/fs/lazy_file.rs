@@ -1,0 +1,449 @@
+//! A file whose newest bytes may still be in memory only, because the write-ahead log has them.
+//!
+//! Bytes move through four stages: *staged* (their commit is being flushed; nobody sees them), *tail*
+//! (committed, in memory), *flushing* (being written to the file) and written. Readers see
+//! everything from tail on as one file. A growing message's line stays *open*, without its end,
+//! until something else follows it or it is written to the file.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use banyan_core::record::{self, AddPlace, Grew};
+use banyan_model::{CommitNo, EntryId, Seq};
+
+use super::fds::Fds;
+use crate::{Growth, LogError, Piece, Written};
+
+/// See the module.
+pub(crate) struct LazyFile {
+    path: String,
+    fds: Arc<Fds>,
+    /// Held while bytes go to the file, so that two writers never interleave and none outlives a removal.
+    io: Mutex<()>,
+    inner: Mutex<Inner>,
+    /// Told when staged bytes become tail.
+    unstaged: Condvar,
+}
+
+struct Inner {
+    written: u64,
+    flushing: Option<Arc<Vec<u8>>>,
+    tail: Vec<u8>,
+    staged: Vec<u8>,
+    open: Option<OpenLine>,
+    /// The open line as it was before anything was staged.
+    open_before: Option<OpenLine>,
+    next_seq: Option<Seq>,
+    /// The file may hold stale bytes past the end, from before a crash.
+    trim: bool,
+    gone: bool,
+    /// In the set of files that the next checkpoint must flush.
+    dirty: bool,
+}
+
+/// The line of a growing message.
+#[derive(Clone)]
+struct OpenLine {
+    start: u64,
+    segment: u64,
+    commit: CommitNo,
+    time_ms: i64,
+    entry_id: EntryId,
+    block: u32,
+    additions: u32,
+}
+
+/// What staging a write came to.
+pub(crate) struct Staged {
+    /// Where the new bytes go.
+    pub(crate) offset: u64,
+    /// The new bytes.
+    pub(crate) bytes: Vec<u8>,
+    /// Where each piece went.
+    pub(crate) written: Vec<Written>,
+    /// For a single growth: which addition of its line it is.
+    pub(crate) addition: Option<u32>,
+}
+
+impl LazyFile {
+    /// A file as it is on the disk now; `len` is 0 for one that does not exist yet.
+    pub(crate) fn new(path: String, fds: Arc<Fds>, len: u64) -> Self {
+        let inner = Inner {
+            written: len,
+            flushing: None,
+            tail: Vec::new(),
+            staged: Vec::new(),
+            open: None,
+            open_before: None,
+            next_seq: None,
+            trim: false,
+            gone: false,
+            dirty: false,
+        };
+        Self { path, fds, io: Mutex::new(()), inner: Mutex::new(inner), unstaged: Condvar::new() }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Length of what readers see.
+    pub(crate) fn end(&self) -> u64 {
+        self.lock().end()
+    }
+
+    /// True when every byte is in the file itself.
+    pub(crate) fn is_written(&self) -> bool {
+        let inner = self.lock();
+        inner.flushing.is_none() && inner.tail.is_empty() && inner.staged.is_empty()
+    }
+
+    /// Says what the next line's number is, once a reader has counted.
+    pub(crate) fn expect_seq(&self, seq: Seq) {
+        self.lock().next_seq = Some(seq);
+    }
+
+    /// The number that the next line must carry, where it is known.
+    pub(crate) fn next_seq(&self) -> Option<Seq> {
+        self.lock().next_seq
+    }
+
+    /// Says that the file must be flushed before the log lets go; true when that is new.
+    pub(crate) fn mark_dirty(&self) -> bool {
+        !std::mem::replace(&mut self.lock().dirty, true)
+    }
+
+    /// Takes the mark back, just before the file is flushed.
+    pub(crate) fn clear_dirty(&self) {
+        self.lock().dirty = false;
+    }
+
+    /// Adds pieces, not yet visible, and says which bytes they became.
+    pub(crate) fn stage(&self, pieces: &[Piece], commit: CommitNo, segment: u64) -> Staged {
+        let mut inner = self.lock();
+        if inner.staged.is_empty() {
+            inner.open_before = inner.open.clone();
+        }
+        let offset = inner.staged_end();
+        let mut bytes = Vec::new();
+        let mut written = Vec::with_capacity(pieces.len());
+        let mut addition = None;
+        for piece in pieces {
+            match piece {
+                Piece::Line(line) => {
+                    inner.close_line(&mut bytes);
+                    let start = bytes.len();
+                    bytes.extend_from_slice(line);
+                    record::seal(&mut bytes, start, commit);
+                    written.push(Written {
+                        offset: offset + start as u64,
+                        len: (bytes.len() - start) as u32,
+                        continued: false,
+                    });
+                    inner.next_seq = inner.next_seq.map(|seq| Seq(seq.0 + 1));
+                }
+                Piece::Growth(growth) => {
+                    let (line, index) = inner.grow(growth, commit, segment, offset, &mut bytes);
+                    written.push(line);
+                    addition = Some(index);
+                }
+            }
+        }
+        inner.staged.extend_from_slice(&bytes);
+        Staged { offset, bytes, written, addition }
+    }
+
+    /// Adds bytes as they are, not yet visible.
+    pub(crate) fn stage_bytes(&self, bytes: &[u8]) -> u64 {
+        let mut inner = self.lock();
+        let offset = inner.staged_end();
+        inner.staged.extend_from_slice(bytes);
+        offset
+    }
+
+    /// Makes staged bytes visible: their commit is safe.
+    pub(crate) fn publish(&self) {
+        let mut inner = self.lock();
+        let staged = std::mem::take(&mut inner.staged);
+        if inner.tail.is_empty() {
+            inner.tail = staged;
+        } else {
+            inner.tail.extend_from_slice(&staged);
+        }
+        self.unstaged.notify_all();
+    }
+
+    /// Takes staged bytes back: their commit failed, and with it the log.
+    pub(crate) fn discard(&self) {
+        let mut inner = self.lock();
+        if !inner.staged.is_empty() {
+            inner.staged.clear();
+            inner.open = inner.open_before.take();
+        }
+        self.unstaged.notify_all();
+    }
+
+    /// Puts bytes back that the write-ahead log has, while recovering. Says how many bytes before them are missing.
+    pub(crate) fn restore(&self, offset: u64, bytes: &[u8]) -> Result<u64, LogError> {
+        let mut inner = self.lock();
+        let mut missing = 0;
+        if inner.tail.is_empty() && !inner.trim {
+            missing = offset.saturating_sub(inner.written);
+            if missing > 0 {
+                // Zeros until just before, where a line feed keeps them from the line that follows.
+                inner.tail = vec![0; (missing - 1) as usize];
+                inner.tail.push(b'\n');
+            } else {
+                inner.written = offset;
+            }
+            inner.trim = true;
+        }
+        if inner.end() < offset {
+            // The line was open when it went to the file; its end was not logged.
+            let closing = record::close_grew(inner.last_line());
+            inner.tail.extend_from_slice(&closing);
+        }
+        if inner.end() != offset {
+            return Err(LogError::Io {
+                doing: format!("recovering {}", self.path),
+                cause: format!("the log has bytes for offset {offset}, the file ends at {}", inner.end()),
+            });
+        }
+        inner.tail.extend_from_slice(bytes);
+        Ok(missing)
+    }
+
+    /// Closes a line that recovery left open.
+    pub(crate) fn close_restored(&self) {
+        let mut inner = self.lock();
+        if inner.tail.last().is_some_and(|byte| *byte != b'\n') {
+            let closing = record::close_grew(inner.last_line());
+            inner.tail.extend_from_slice(&closing);
+        }
+    }
+
+    /// Cuts the file at `len`, when everything is in it: a torn last line goes, or gets its line feed.
+    pub(crate) fn repair_tail(&self, len: u64, add_line_feed: bool) -> io::Result<()> {
+        let _io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.lock();
+        let Some(file) = self.fds.get(&self.path)? else { return Ok(()) };
+        if add_line_feed {
+            file.write_at(len, b"\n")?;
+            inner.written = len + 1;
+        } else {
+            file.set_len(len)?;
+            inner.written = len;
+        }
+        file.sync()
+    }
+
+    /// Writes what is in memory to the file. Returns true when there was anything to write.
+    pub(crate) fn write_out(&self) -> io::Result<bool> {
+        let _io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
+        let (bytes, at, trim) = {
+            let mut inner = self.lock();
+            while !inner.staged.is_empty() && !inner.gone {
+                inner = self.unstaged.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            }
+            if inner.gone {
+                return Ok(false);
+            }
+            let mut closing = Vec::new();
+            inner.close_line(&mut closing);
+            inner.tail.extend_from_slice(&closing);
+            let bytes = match inner.flushing.take() {
+                // An earlier attempt failed: its bytes go first.
+                Some(before) => {
+                    let mut all = before.as_ref().clone();
+                    all.append(&mut inner.tail);
+                    all
+                }
+                None => std::mem::take(&mut inner.tail),
+            };
+            if bytes.is_empty() && !inner.trim {
+                return Ok(false);
+            }
+            let bytes = Arc::new(bytes);
+            inner.flushing = Some(Arc::clone(&bytes));
+            (bytes, inner.written, inner.trim)
+        };
+        let file = self.fds.create(&self.path)?;
+        file.write_at(at, &bytes)?;
+        if trim {
+            file.set_len(at + bytes.len() as u64)?;
+        }
+        let mut inner = self.lock();
+        inner.written = at + bytes.len() as u64;
+        inner.flushing = None;
+        inner.trim = false;
+        Ok(true)
+    }
+
+    /// Makes the file durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        if self.lock().gone {
+            return Ok(());
+        }
+        match self.fds.get(&self.path)? {
+            Some(file) => file.sync(),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the file; nothing will be written to it again.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        let _io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
+        self.mark_gone();
+        self.fds.forget(&self.path);
+        self.fds.disk().remove(&self.path)
+    }
+
+    /// Moves the file, written out by now, to another path; nothing will be written to it again.
+    pub(crate) fn rename(&self, to: &str) -> io::Result<()> {
+        let _io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
+        self.mark_gone();
+        self.fds.forget(&self.path);
+        self.fds.disk().rename(&self.path, to)
+    }
+
+    fn mark_gone(&self) {
+        let mut inner = self.lock();
+        inner.gone = true;
+        inner.staged.clear();
+        self.unstaged.notify_all();
+    }
+
+    /// Reads up to `len` bytes from `offset`; fewer at the end.
+    pub(crate) fn read(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(len);
+        let until = offset + len as u64;
+        let (written, flushing, tail) = {
+            let inner = self.lock();
+            let written = inner.written;
+            let flushing = inner.flushing.clone();
+            let tail_at = written + flushing.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            (written, flushing, slice_of(&inner.tail, tail_at, offset, until).to_vec())
+        };
+        if offset < written {
+            let wanted = (until.min(written) - offset) as usize;
+            out.resize(wanted, 0);
+            let file = self.fds.get(&self.path)?;
+            let got = match file {
+                Some(file) => file.read_at(offset, &mut out)?,
+                None => 0,
+            };
+            if got < wanted {
+                out.truncate(got);
+                return Ok(out);
+            }
+        }
+        if let Some(flushing) = &flushing {
+            out.extend_from_slice(slice_of(flushing, written, offset, until));
+        }
+        out.extend_from_slice(&tail);
+        Ok(out)
+    }
+
+    /// Closes an open line, so that a reader finds whole lines only.
+    pub(crate) fn close_open_line(&self) {
+        let mut inner = self.lock();
+        while !inner.staged.is_empty() && !inner.gone {
+            inner = self.unstaged.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        let mut closing = Vec::new();
+        inner.close_line(&mut closing);
+        inner.tail.extend_from_slice(&closing);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn end(&self) -> u64 {
+        self.written + self.flushing.as_ref().map_or(0, |bytes| bytes.len() as u64) + self.tail.len() as u64
+    }
+
+    fn staged_end(&self) -> u64 {
+        self.end() + self.staged.len() as u64
+    }
+
+    /// Ends the open line, if there is one. `out` is what the commit being staged adds so far.
+    fn close_line(&mut self, out: &mut Vec<u8>) {
+        if let Some(open) = self.open.take() {
+            // An open line is never in the file: writing out closes it first.
+            let tail_at = self.end() - self.tail.len() as u64;
+            let mut skip = open.start.saturating_sub(tail_at) as usize;
+            let mut line = Vec::new();
+            for part in [&self.tail, &self.staged, &*out] {
+                line.extend_from_slice(part.get(skip..).unwrap_or_default());
+                skip = skip.saturating_sub(part.len());
+            }
+            out.extend_from_slice(&record::close_grew(&line));
+        }
+    }
+
+    fn last_line(&self) -> &[u8] {
+        let start = self.tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        self.tail.get(start..).unwrap_or_default()
+    }
+
+    fn grow(
+        &mut self,
+        growth: &Growth,
+        commit: CommitNo,
+        segment: u64,
+        offset: u64,
+        bytes: &mut Vec<u8>,
+    ) -> (Written, u32) {
+        let grew = &growth.grew;
+        match &mut self.open {
+            Some(open) if open.continues(grew, segment) => {
+                open.additions += 1;
+                for add in &grew.adds {
+                    bytes.extend_from_slice(&record::encode_add(
+                        AddPlace::Next,
+                        &add.text,
+                        growth.time_ms - open.time_ms,
+                        commit.0 - open.commit.0,
+                        add.origin.as_ref(),
+                    ));
+                }
+                let len = (offset + bytes.len() as u64 - open.start) as u32;
+                (Written { offset: open.start, len, continued: true }, open.additions - 1)
+            }
+            _ => {
+                self.close_line(bytes);
+                let start = bytes.len();
+                record::open_grew(grew, growth.seq, growth.time_ms, commit, bytes);
+                self.open = Some(OpenLine {
+                    start: offset + start as u64,
+                    segment,
+                    commit,
+                    time_ms: growth.time_ms,
+                    entry_id: grew.entry_id.clone(),
+                    block: grew.block,
+                    additions: 1,
+                });
+                self.next_seq = self.next_seq.map(|seq| Seq(seq.0 + 1));
+                let len = (bytes.len() - start) as u32;
+                (Written { offset: offset + start as u64, len, continued: false }, 0)
+            }
+        }
+    }
+}
+
+impl OpenLine {
+    /// A line may be continued only in the segment that started it, so that recovery always has its start.
+    fn continues(&self, grew: &Grew, segment: u64) -> bool {
+        self.segment == segment && self.entry_id == grew.entry_id && self.block == grew.block
+    }
+}
+
+/// The part of `bytes`, which start at `at` in the file, that lies in `from..until`.
+fn slice_of(bytes: &[u8], at: u64, from: u64, until: u64) -> &[u8] {
+    let start = from.saturating_sub(at).min(bytes.len() as u64) as usize;
+    let end = until.saturating_sub(at).min(bytes.len() as u64) as usize;
+    bytes.get(start..end.max(start)).unwrap_or_default()
+}

@@ -1,0 +1,378 @@
+//! The log on a file system: one file a session, a write-ahead log as the commit point.
+//!
+//! The life of a commit: its lines are *staged* into the session's [`LazyFile`](lazy_file::LazyFile), go into
+//! the write-ahead log as one frame, are flushed together with everything else that was waiting, and
+//! become visible. The session file itself is written later; [`checkpoint`] does that and drops the log.
+
+mod blobs;
+mod checkpoint;
+mod committer;
+mod fds;
+mod files;
+mod frame;
+pub mod inspect;
+mod journal;
+mod layout;
+mod lazy_file;
+mod recovery;
+mod replay;
+mod scan;
+mod segment;
+mod shared;
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use banyan_core::born::Born;
+use banyan_core::names;
+use banyan_model::{CommitNo, Seq, SessionId};
+
+use committer::{Committer, Item, Queued};
+use fds::Fds;
+use files::Files;
+use lazy_file::LazyFile;
+use shared::Shared;
+
+use crate::disk::{Disk, LockGuard, LockOutcome};
+use crate::{At, BlobHash, Commit, JournalEntry, LogError, Replay, Scanned, SessionLog};
+
+pub use recovery::Recovered;
+
+/// When an answer leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// After the flush: it survives a power cut.
+    Synced,
+    /// After the write: it survives the end of the process, and a power cut only after the next flush. For bulk imports.
+    Buffered,
+}
+
+/// How a log behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// When an answer leaves.
+    pub durability: Durability,
+    /// Whether session files are written by a thread of their own, or by the committer when a segment is full.
+    pub background: bool,
+    /// Size of the first segment of the write-ahead log; each one is twice the size of the one before.
+    pub first_segment: u64,
+    /// The most that a segment grows to.
+    pub largest_segment: u64,
+    /// How many session files may be open at once.
+    pub open_files: usize,
+    /// How many commits the journal keeps at least.
+    pub keep_commits: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Synced,
+            background: true,
+            first_segment: 256 << 10,
+            largest_segment: 32 << 20,
+            open_files: 256,
+            keep_commits: 1_000_000,
+        }
+    }
+}
+
+/// See the module.
+pub struct FsLog {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    lock: Mutex<Option<LockGuard>>,
+}
+
+impl FsLog {
+    /// Takes the lock of a directory and puts back what its write-ahead log has.
+    /// Commits are taken after [`start`](Self::start).
+    pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Self, Recovered), LogError> {
+        let creating = LogError::io("making the data directory");
+        disk.create_dir(layout::STATE).map_err(creating)?;
+        let owner = format!("pid {}", std::process::id());
+        let lock = match disk.lock(layout::LOCK, &owner).map_err(LogError::io("taking the lock"))? {
+            LockOutcome::Held(guard) => guard,
+            LockOutcome::Taken(owner) => return Err(LogError::Locked { owner }),
+        };
+        for dir in [layout::WAL, layout::JOURNAL, layout::BLOBS, layout::BASES] {
+            disk.create_dir(dir).map_err(LogError::io(format!("making {dir}")))?;
+        }
+        disk.sync_dir(layout::STATE).map_err(LogError::io("flushing the data directory"))?;
+        disk.sync_dir("").map_err(LogError::io("flushing the data directory"))?;
+        let fds = Arc::new(Fds::new(Arc::clone(&disk), options.open_files));
+        let shared = Arc::new(Shared::new(disk, options, Files::new(fds)));
+        let recovered = recovery::recover(&shared)?;
+        let bases = shared.disk.list(layout::BASES).map_err(LogError::io("listing bases"))?;
+        shared.retained.write().unwrap_or_else(PoisonError::into_inner).extend(
+            bases.iter().filter_map(|listed| layout::stem(&listed.name)?.parse::<Born>().ok()),
+        );
+        Ok((Self { shared, threads: Mutex::default(), lock: Mutex::new(Some(lock)) }, recovered))
+    }
+
+    /// Starts taking commits. `before_drop` is called before the write-ahead log lets go of commits, with the last of them.
+    pub fn start(
+        &self,
+        before_drop: Box<dyn Fn(CommitNo) -> Result<(), LogError> + Send + Sync>,
+    ) -> Result<(), LogError> {
+        let _ = self.shared.before_drop.set(before_drop);
+        let recovered = !self.shared.upkeep().sealed.is_empty();
+        if recovered && !matches!(self.shared.checkpoint(), Ok(()) | Err(LogError::Full(_))) {
+            self.shared.checkpoint()?;
+        }
+        self.prune_journal()?;
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let committer = Committer::new(Arc::clone(&self.shared));
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(work)
+                .map_err(LogError::io("starting a thread"))
+        };
+        threads.push(spawn("banyan-commit", Box::new(move || committer.run()))?);
+        if self.shared.options.background {
+            let shared = Arc::clone(&self.shared);
+            threads.push(spawn("banyan-files", Box::new(move || checkpoint::run(&shared)))?);
+        }
+        Ok(())
+    }
+
+    /// Makes sure that commit numbers go on after this one, which some other witness has seen.
+    pub fn raise_head(&self, seen: CommitNo) {
+        self.shared.head.fetch_max(seen.0, Ordering::AcqRel);
+    }
+
+    /// Why writing has stopped, if it has.
+    pub fn poisoned(&self) -> Option<String> {
+        self.shared.queue().poison.clone()
+    }
+
+    /// Says what the next line of a session is numbered, once its records have been counted.
+    pub fn expect_seq(&self, session: &SessionId, seq: Seq) -> Result<(), LogError> {
+        let path = layout::session(session);
+        let file = self.shared.files.ensure(&path).map_err(LogError::io(format!("opening {path}")))?;
+        file.expect_seq(seq);
+        Ok(())
+    }
+
+    /// Length and time of change of a session's file, for telling whether somebody else wrote to it.
+    pub fn stamp(&self, at: At<'_>) -> Result<Option<(u64, u64)>, LogError> {
+        let path = self.path(at);
+        if let Some(len) = self.shared.files.len_in_memory(&path) {
+            return Ok(Some((len, 0)));
+        }
+        let stat = self.shared.disk.stat(&path).map_err(LogError::io(format!("looking at {path}")))?;
+        Ok(stat.map(|stat| (stat.len, stat.modified)))
+    }
+
+    /// Something that changes whenever a session file is made or removed; `None` where a disk cannot tell.
+    pub fn directory_stamp(&self) -> Option<String> {
+        let stat = self.shared.disk.stat("").ok()??;
+        (stat.modified > 0).then(|| stat.modified.to_string())
+    }
+
+    /// The hashes of all blobs, and the names of other files among them.
+    pub fn blobs(&self) -> Result<Vec<String>, LogError> {
+        Ok(inspect::blobs(self.shared.disk.as_ref())?.into_iter().map(|(_, hash)| hash).collect())
+    }
+
+    /// True when the incarnation was deleted and its records are kept for forks.
+    pub fn is_retained(&self, born: Born) -> bool {
+        self.shared.retained.read().unwrap_or_else(PoisonError::into_inner).contains(&born)
+    }
+
+    /// Incarnations that are kept for forks.
+    pub fn retained(&self) -> Vec<Born> {
+        self.shared.retained.read().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+
+    /// Lets go of an incarnation that no fork reads any more.
+    pub fn release(&self, born: Born) -> Result<(), LogError> {
+        self.shared.retained.write().unwrap_or_else(PoisonError::into_inner).remove(&born);
+        let path = layout::base(born);
+        self.shared.files.forget(&path);
+        self.shared.files.fds().forget(&path);
+        self.shared.disk.remove(&path).map_err(LogError::io(format!("removing {path}")))
+    }
+
+    fn path(&self, at: At<'_>) -> String {
+        match at {
+            At::Incarnation(_, born) if self.is_retained(born) => layout::base(born),
+            At::Live(session) | At::Incarnation(session, _) => layout::session(session),
+        }
+    }
+
+    fn find(&self, at: At<'_>) -> Result<Option<Arc<LazyFile>>, LogError> {
+        let path = self.path(at);
+        self.shared.files.existing(&path).map_err(LogError::io(format!("opening {path}")))
+    }
+
+    /// The id that a file's first record tells, for names that do not tell it.
+    fn id_inside(&self, path: &str) -> Result<Option<SessionId>, LogError> {
+        let reading = || LogError::io(format!("reading {path}"));
+        let Some(file) = self.shared.files.existing(path).map_err(reading())? else { return Ok(None) };
+        let mut id = None;
+        scan::first_line(&file, &mut |line| id = scan::session_named_in(line)).map_err(reading())?;
+        Ok(id)
+    }
+
+    fn enqueue(&self, item: Item) -> Result<(), (Item, LogError)> {
+        let mut queue = self.shared.queue();
+        if queue.closing {
+            return Err((item, LogError::Closed));
+        }
+        if let Some(reason) = &queue.poison {
+            return Err((item, LogError::Poisoned(reason.clone())));
+        }
+        queue.items.push(item);
+        // One waiter at most: the committer.
+        if queue.items.len() == 1 {
+            self.shared.arrived.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Drops journal files that are older than what must be kept.
+    fn prune_journal(&self) -> Result<(), LogError> {
+        let keep_from = self.shared.head().0.saturating_sub(self.shared.options.keep_commits);
+        for first in replay::journal_files(&self.shared)? {
+            if first + journal::PER_FILE <= keep_from {
+                let path = layout::journal(first);
+                self.shared.disk.remove(&path).map_err(LogError::io(format!("removing {path}")))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SessionLog for FsLog {
+    fn append(&self, commit: Commit) {
+        let refused = match Queued::new(&self.shared, commit) {
+            Ok(queued) => self.enqueue(Item::Commit(queued)).err(),
+            Err((done, error)) => return done(Err(error)),
+        };
+        if let Some((Item::Commit(queued), error)) = refused {
+            (queued.done)(Err(error));
+        }
+    }
+
+    fn scan(&self, at: At<'_>, visit: &mut dyn FnMut(u64, &[u8])) -> Result<Option<Scanned>, LogError> {
+        match self.find(at)? {
+            Some(file) => scan::scan(&file, visit).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn first_line(&self, at: At<'_>) -> Result<Option<Vec<u8>>, LogError> {
+        let Some(file) = self.find(at)? else { return Ok(None) };
+        let mut first = None;
+        let reading = LogError::io(format!("reading {}", file.path()));
+        scan::first_line(&file, &mut |line| first = Some(line.to_vec())).map_err(reading)?;
+        Ok(first)
+    }
+
+    fn read(&self, at: At<'_>, offset: u64, len: usize) -> Result<Vec<u8>, LogError> {
+        match self.find(at)? {
+            Some(file) => file.read(offset, len).map_err(LogError::io(format!("reading {}", file.path()))),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn replay(
+        &self,
+        after: CommitNo,
+        upto: CommitNo,
+        visit: &mut dyn FnMut(JournalEntry) -> bool,
+    ) -> Result<Replay, LogError> {
+        replay::replay(&self.shared, after, upto, visit)
+    }
+
+    fn head(&self) -> CommitNo {
+        self.shared.head()
+    }
+
+    fn sessions(&self) -> Result<Vec<SessionId>, LogError> {
+        let listed = self.shared.disk.list("").map_err(LogError::io("listing the data directory"))?;
+        let on_disk = listed.into_iter().filter(|listed| !listed.is_dir).map(|listed| listed.name);
+        let mut names: Vec<String> = on_disk.chain(self.shared.files.unwritten()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut sessions = Vec::with_capacity(names.len());
+        for name in &names {
+            let Some(stem) = layout::stem(name) else { continue };
+            match names::session_id_of(stem) {
+                Some(session) => sessions.push(session),
+                None if stem.starts_with('~') => {
+                    let told = self.id_inside(name)?;
+                    sessions.extend(told.filter(|session| layout::session(session) == *name));
+                }
+                None => {}
+            }
+        }
+        Ok(sessions)
+    }
+
+    fn put_blob(&self, bytes: &[u8]) -> Result<BlobHash, LogError> {
+        self.shared.healthy()?;
+        self.shared.blobs.put(self.shared.disk.as_ref(), bytes, self.shared.options.durability)
+    }
+
+    fn unpin_blob(&self, hash: &str) {
+        self.shared.blobs.unpin(hash);
+    }
+
+    fn get_blob(&self, hash: &str) -> Result<Option<Vec<u8>>, LogError> {
+        blobs::get(self.shared.disk.as_ref(), hash)
+    }
+
+    fn remove_blob(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError> {
+        let removing = LogError::io(format!("removing blob {hash}"));
+        self.shared.blobs.remove(self.shared.disk.as_ref(), hash, unused).map_err(removing)
+    }
+
+    fn flush(&self) -> Result<(), LogError> {
+        let (answer, answered) = sync_channel(1);
+        let done = Box::new(move |outcome| {
+            let _ = answer.send(outcome);
+        });
+        self.enqueue(Item::Flush(done)).map_err(|(_, error)| error)?;
+        answered.recv().unwrap_or(Err(LogError::Closed))
+    }
+
+    fn close(&self) -> Result<(), LogError> {
+        {
+            let mut queue = self.shared.queue();
+            queue.closing = true;
+            self.shared.arrived.notify_all();
+        }
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if threads.is_empty() {
+            return Ok(());
+        }
+        let committer = threads.remove(0);
+        // What a commit holds may be the last thing that holds the log.
+        if committer.thread().id() == thread::current().id() {
+            return Ok(());
+        }
+        let _ = committer.join();
+        self.shared.upkeep().stop = true;
+        self.shared.wanted.notify_all();
+        for thread in threads.drain(..) {
+            let _ = thread.join();
+        }
+        let outcome = self.shared.checkpoint();
+        if let Some(ready) = self.shared.upkeep().ready.take() {
+            let _ = self.shared.disk.remove(&layout::segment(ready.id));
+        }
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        outcome
+    }
+}
+
+impl Drop for FsLog {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,88 @@
+//! Reading a session's file line by line, and mending its torn end.
+
+use std::io;
+use std::sync::Arc;
+
+use banyan_core::record::{Head, HeadKind, LineFault, Salvaged, SalvagedWhat};
+use banyan_model::SessionId;
+
+use super::lazy_file::LazyFile;
+use crate::{LogError, Scanned};
+
+/// How much is read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Shows every whole line. A torn last line is kept when it is a record that only lacks its line feed,
+/// and cut off otherwise.
+pub(crate) fn scan(file: &Arc<LazyFile>, visit: &mut dyn FnMut(u64, &[u8])) -> Result<Scanned, LogError> {
+    let reading = || LogError::io(format!("reading {}", file.path()));
+    file.close_open_line();
+    let end = file.end();
+    let mut rest: Vec<u8> = Vec::new();
+    let mut rest_at = 0;
+    let mut at = 0;
+    while at < end {
+        let bytes = file.read(at, CHUNK.min((end - at) as usize)).map_err(reading())?;
+        if bytes.is_empty() {
+            break;
+        }
+        at += bytes.len() as u64;
+        if rest.is_empty() {
+            rest = bytes;
+        } else {
+            rest.extend_from_slice(&bytes);
+        }
+        let used = show_lines(&rest, rest_at, visit);
+        rest.drain(..used);
+        rest_at += used as u64;
+    }
+    let mut scanned = Scanned { len: rest_at, torn: 0 };
+    if !rest.is_empty() {
+        let whole = Head::parse(&rest).is_ok();
+        file.repair_tail(if whole { rest_at + rest.len() as u64 } else { rest_at }, whole)
+            .map_err(LogError::io(format!("mending the end of {}", file.path())))?;
+        if whole {
+            visit(rest_at, &rest);
+            scanned.len = rest_at + rest.len() as u64 + 1;
+        } else {
+            scanned.torn = rest.len() as u64;
+        }
+    }
+    Ok(scanned)
+}
+
+/// Shows the lines that end within `bytes`; returns how many bytes they are.
+pub(crate) fn show_lines(bytes: &[u8], offset: u64, visit: &mut dyn FnMut(u64, &[u8])) -> usize {
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'\n', bytes) {
+        visit(offset + start as u64, &bytes[start..=end]);
+        start = end + 1;
+    }
+    start
+}
+
+/// Shows the first line of a file, as far as it has one.
+pub(crate) fn first_line(file: &Arc<LazyFile>, visit: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    loop {
+        let more = file.read(bytes.len() as u64, 4096.max(bytes.len()))?;
+        if more.is_empty() {
+            return Ok(());
+        }
+        bytes.extend_from_slice(&more);
+        if let Some(end) = memchr::memchr(b'\n', &bytes) {
+            visit(&bytes[..=end]);
+            return Ok(());
+        }
+    }
+}
+
+/// The session that a first line says its file is of, even when the line is damaged.
+pub(crate) fn session_named_in(line: &[u8]) -> Option<SessionId> {
+    match Head::parse(line) {
+        Ok(Head { kind: HeadKind::Created(created), .. }) => Some(created.session_id),
+        Ok(_) => None,
+        Err(LineFault { salvage: Some(Salvaged { what: SalvagedWhat::Created { session_id, .. }, .. }), .. }) => session_id,
+        Err(_) => None,
+    }
+}

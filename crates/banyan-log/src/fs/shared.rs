@@ -1,0 +1,231 @@
+//! What the threads of a log share.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use banyan_core::born::Born;
+use banyan_model::CommitNo;
+
+use super::blobs::Blobs;
+use super::checkpoint::Sealed;
+use super::committer::Item;
+use super::files::Files;
+use super::lazy_file::LazyFile;
+use super::segment::Segment;
+use super::{Options, journal, layout};
+use crate::disk::Disk;
+use crate::{LogError, Removal};
+
+/// See the module.
+pub(crate) struct Shared {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) options: Options,
+    pub(crate) files: Files,
+    pub(crate) blobs: Blobs,
+    /// The last commit that is safe and visible.
+    pub(crate) head: AtomicU64,
+    queue: Mutex<Queue>,
+    /// Told when something was queued, or the log is closing.
+    pub(crate) arrived: Condvar,
+    pub(crate) upkeep: Mutex<Upkeep>,
+    /// Told when the checkpointer has something to do.
+    pub(crate) wanted: Condvar,
+    /// Told when a checkpoint ended, well or not.
+    pub(crate) settled: Condvar,
+    /// Incarnations whose files were moved to where forks read them.
+    pub(crate) retained: RwLock<HashSet<Born>>,
+    /// Called before segments are dropped, with the last commit in them.
+    pub(crate) before_drop: OnceLock<BeforeDrop>,
+    journal: Mutex<Option<(u64, Arc<LazyFile>)>>,
+}
+
+/// What must be made durable before the log lets go of a commit.
+pub(crate) type BeforeDrop = Box<dyn Fn(CommitNo) -> Result<(), LogError> + Send + Sync>;
+
+/// What waits to be committed.
+#[derive(Default)]
+pub(crate) struct Queue {
+    pub(crate) items: Vec<Item>,
+    pub(crate) closing: bool,
+    pub(crate) poison: Option<String>,
+}
+
+/// What the checkpointer works on.
+pub(crate) struct Upkeep {
+    /// Files with bytes that only the log has made durable.
+    pub(crate) dirty: HashMap<String, Arc<LazyFile>>,
+    /// Segments that are full.
+    pub(crate) sealed: Vec<Sealed>,
+    /// The segment that comes next, made ahead of time.
+    pub(crate) ready: Option<Segment>,
+    pub(crate) next_id: u64,
+    pub(crate) next_size: u64,
+    /// Why the last checkpoint could not be done.
+    pub(crate) trouble: Option<LogError>,
+    pub(crate) stop: bool,
+}
+
+/// So many full segments may wait for their files before writers wait too.
+const MOST_SEALED: usize = 2;
+
+impl Shared {
+    pub(crate) fn new(disk: Arc<dyn Disk>, options: Options, files: Files) -> Self {
+        let upkeep = Upkeep {
+            dirty: HashMap::new(),
+            sealed: Vec::new(),
+            ready: None,
+            next_id: 1,
+            next_size: options.first_segment,
+            trouble: None,
+            stop: false,
+        };
+        Self {
+            disk,
+            options,
+            files,
+            blobs: Blobs::default(),
+            head: AtomicU64::new(0),
+            queue: Mutex::default(),
+            arrived: Condvar::new(),
+            upkeep: Mutex::new(upkeep),
+            wanted: Condvar::new(),
+            settled: Condvar::new(),
+            retained: RwLock::default(),
+            before_drop: OnceLock::new(),
+            journal: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn head(&self) -> CommitNo {
+        CommitNo(self.head.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn upkeep(&self) -> MutexGuard<'_, Upkeep> {
+        self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn healthy(&self) -> Result<(), LogError> {
+        match &self.queue().poison {
+            Some(reason) => Err(LogError::Poisoned(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// After a failed flush nothing on the disk is certain, so nothing more is written.
+    pub(crate) fn poison(&self, reason: &str) {
+        self.queue().poison.get_or_insert_with(|| reason.to_owned());
+        self.settled.notify_all();
+    }
+
+    /// The journal file that a commit goes to.
+    pub(crate) fn journal_file(&self, commit: CommitNo) -> Arc<LazyFile> {
+        let first = journal::file_of(commit);
+        let mut current = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*current {
+            Some((at, file)) if *at == first => Arc::clone(file),
+            _ => {
+                let path = layout::journal(first);
+                let file = self.files.ensure(&path).unwrap_or_else(|_| {
+                    // A journal that cannot be opened fails when it is written out, and is reported there.
+                    Arc::new(LazyFile::new(path, Arc::clone(self.files.fds()), 0))
+                });
+                *current = Some((first, Arc::clone(&file)));
+                file
+            }
+        }
+    }
+
+    pub(crate) fn mark_dirty(&self, file: &Arc<LazyFile>) {
+        if file.mark_dirty() {
+            self.upkeep().dirty.insert(file.path().to_owned(), Arc::clone(file));
+        }
+    }
+
+    pub(crate) fn seal(&self, sealed: Sealed) {
+        self.upkeep().sealed.push(sealed);
+        self.wanted.notify_all();
+        if !self.options.background {
+            self.checkpoint_and_note();
+        }
+    }
+
+    /// Waits while too many full segments wait for their files.
+    pub(crate) fn wait_for_checkpoints(&self) -> Result<(), LogError> {
+        if !self.options.background {
+            if self.upkeep().trouble.is_some() {
+                self.checkpoint_and_note();
+            }
+            return self.upkeep().trouble.clone().map_or(Ok(()), Err);
+        }
+        let mut upkeep = self.upkeep();
+        while upkeep.sealed.len() >= MOST_SEALED {
+            if let Some(trouble) = upkeep.trouble.take() {
+                // Refuse this one, and let the checkpointer try again for the next.
+                self.wanted.notify_all();
+                return Err(trouble);
+            }
+            self.healthy()?;
+            self.wanted.notify_all();
+            upkeep = self.settled.wait(upkeep).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+
+    /// A segment with room for at least `need` bytes.
+    pub(crate) fn next_segment(&self, need: u64) -> Result<Segment, LogError> {
+        let (ready, id, size) = {
+            let mut upkeep = self.upkeep();
+            let ready = upkeep.ready.take();
+            let size = upkeep.next_size.max(need);
+            upkeep.next_size = (upkeep.next_size * 2).min(self.options.largest_segment);
+            let id = upkeep.next_id;
+            upkeep.next_id += 1;
+            (ready, id, size)
+        };
+        match ready {
+            Some(ready) if ready.size >= need => Ok(ready),
+            other => {
+                if let Some(small) = other {
+                    let _ = self.disk.remove(&layout::segment(small.id));
+                }
+                Segment::prepare(self.disk.as_ref(), id, size)
+                    // On a disk that is nearly full a small segment may still fit.
+                    .or_else(|_| Segment::prepare(self.disk.as_ref(), id, need))
+            }
+        }
+    }
+
+    /// Takes a deleted session's file away, or to where its forks read it.
+    pub(crate) fn remove_session(&self, file: &LazyFile, removal: &Removal) -> Result<(), LogError> {
+        let path = file.path();
+        self.files.forget(path);
+        self.upkeep().dirty.remove(path);
+        let done = (|| {
+            if !removal.keep_for_forks {
+                return file.remove();
+            }
+            let base = layout::base(removal.born);
+            self.disk.create_dir(layout::BASES)?;
+            file.write_out()?;
+            file.sync()?;
+            file.rename(&base)?;
+            // Durable before anyone can make a new session of this name.
+            self.disk.sync_dir(layout::BASES)?;
+            self.disk.sync_dir(layout::parent(path))
+        })();
+        if removal.keep_for_forks {
+            self.retained.write().unwrap_or_else(PoisonError::into_inner).insert(removal.born);
+        }
+        done.map_err(LogError::io(format!("removing {path}")))
+    }
+}
+
+/// A size for a segment that must hold `need` bytes.
+pub(crate) fn rounded(need: u64) -> u64 {
+    need.next_multiple_of(4096)
+}

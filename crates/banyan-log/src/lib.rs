@@ -1,0 +1,16 @@
+//! Where Banyan's records live.
+//!
+//! [`SessionLog`] is the seam between the rules and an engine that stores records. [`FsLog`] keeps
+//! them on a file system, or in memory when it is given a [`disk::MemDisk`].
+//! Nothing here knows what a record means: lines go in, lines come out.
+
+mod commit;
+pub mod disk;
+mod error;
+mod fs;
+mod session_log;
+
+pub use commit::{Commit, Committed, Done, Growth, Piece, Removal, Write, WriteDone, Written};
+pub use error::LogError;
+pub use fs::{Durability, FsLog, Options, Recovered, inspect};
+pub use session_log::{At, BlobHash, JournalEntry, JournalKind, Replay, Scanned, SessionLog};

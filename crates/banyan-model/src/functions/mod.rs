@@ -1,0 +1,35 @@
+//! What each function takes and gives back.
+//!
+//! Unknown fields of a request are ignored, and an explicit `null` means the same as leaving an optional field out.
+
+mod attachments;
+mod branching;
+mod lifecycle;
+mod messages;
+mod pages;
+
+use serde::de::DeserializeOwned;
+
+use crate::Error;
+
+pub use attachments::*;
+pub use branching::*;
+pub use lifecycle::*;
+pub use messages::*;
+pub use pages::*;
+
+/// Reads the body of a call. An empty body is an empty request; anything but an object is refused.
+pub fn read_request<Request: DeserializeOwned>(body: &[u8]) -> Result<Request, Error> {
+    let body = match body.trim_ascii() {
+        b"" => b"{}",
+        body => body,
+    };
+    // serde would also take an array and fill the fields by their order.
+    if body.first() == Some(&b'[') {
+        return Err(Error::invalid_request(
+            "the request is an array; pass a JSON object with the function's fields",
+        ));
+    }
+    serde_json::from_slice(body)
+        .map_err(|error| Error::invalid_request(format!("the request is not valid: {error}")))
+}

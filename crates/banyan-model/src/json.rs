@@ -1,0 +1,247 @@
+//! JSON that is carried and not looked into: a caller's own values, and stored messages on their way out.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::Error;
+use crate::json_text::{VALUE_DEPTH, compact};
+
+/// A JSON object supplied by a caller: session metadata, an entry's origin. Equality ignores the order of keys.
+pub type Object = serde_json::Map<String, serde_json::Value>;
+
+/// Any JSON value, kept as its text: numbers keep their digits and objects their order.
+///
+/// The text never holds blanks between tokens, so it always fits on one line. Equality is equality of that text.
+#[derive(Clone)]
+pub struct Json(Arc<RawValue>);
+
+impl Json {
+    /// The value `null`, which is also the default.
+    pub fn null() -> Self {
+        Self(Arc::from(RawValue::NULL.to_owned()))
+    }
+
+    /// The JSON form of a value.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
+        written(value).map(|raw| Self(Arc::from(raw)))
+    }
+
+    /// The value that a text spells, for text that is not yet known to be JSON.
+    pub fn from_text(text: &str) -> Result<Self, Error> {
+        serde_json::from_str(text)
+            .map_err(|error| Error::invalid_request(format!("not a JSON value: {error}")))
+    }
+
+    /// The text, without blanks between tokens.
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Whether the value is `null`.
+    pub fn is_null(&self) -> bool {
+        self.get() == "null"
+    }
+
+    /// Reads the value as a type of the caller's choice.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        read(self.get())
+    }
+}
+
+impl Default for Json {
+    fn default() -> Self {
+        Self::null()
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for Json {}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        compacted(deserializer, VALUE_DEPTH).map(Self)
+    }
+}
+
+impl JsonSchema for Json {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "AnyValue".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        true.into()
+    }
+}
+
+/// The JSON text of a `T`, remembered as such: it goes out as it was stored, and is parsed only by those who ask.
+///
+/// Reading a `Raw<T>` from JSON checks that it is JSON, not that it is a `T`; [`Raw::parse`] checks that. Cheap to clone.
+pub struct Raw<T> {
+    text: Arc<RawValue>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Raw<T> {
+    /// Takes text that should spell a `T`; fails when it is not JSON.
+    pub fn from_text(text: String) -> Result<Self, Error> {
+        RawValue::from_string(text)
+            .map(Self::from)
+            .map_err(|error| Error::storage(format!("stored text is not JSON: {error}")))
+    }
+
+    /// The JSON text.
+    pub fn get(&self) -> &str {
+        self.text.get()
+    }
+}
+
+impl<T: Serialize> Raw<T> {
+    /// The JSON text of a value.
+    pub fn of(value: &T) -> Result<Self, Error> {
+        written(value).map(Self::from)
+    }
+}
+
+impl<T: DeserializeOwned> Raw<T> {
+    /// Reads the text as the type that it stands for.
+    pub fn parse(&self) -> Result<T, Error> {
+        read(self.get())
+    }
+}
+
+impl<T> From<Box<RawValue>> for Raw<T> {
+    fn from(text: Box<RawValue>) -> Self {
+        Self {
+            text: Arc::from(text),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<T> Clone for Raw<T> {
+    fn clone(&self) -> Self {
+        Self {
+            text: Arc::clone(&self.text),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<T> PartialEq for Raw<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T> Eq for Raw<T> {}
+
+impl<T> fmt::Debug for Raw<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl<T> Serialize for Raw<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
+    }
+}
+
+impl<'de, T> Deserialize<'de> for Raw<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Parsing bounds the depth; carrying the text does not depend on it.
+        compacted(deserializer, usize::MAX).map(|text| Self {
+            text,
+            of: PhantomData,
+        })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Raw<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> std::borrow::Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// For optional fields that are not an `Option`: an explicit `null` means the default, as omission does.
+pub(crate) fn null_as_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Default + Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+fn compacted<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    max_depth: usize,
+) -> Result<Arc<RawValue>, D::Error> {
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    let shorter = match compact(raw.get(), max_depth).map_err(D::Error::custom)? {
+        std::borrow::Cow::Borrowed(_) => None,
+        std::borrow::Cow::Owned(text) => Some(text),
+    };
+    match shorter {
+        None => Ok(Arc::from(raw)),
+        Some(text) => RawValue::from_string(text)
+            .map(Arc::from)
+            .map_err(D::Error::custom),
+    }
+}
+
+fn written<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, Error> {
+    to_raw_value(value).map_err(|error| {
+        Error::storage(format!(
+            "a {} has no JSON form: {error}",
+            std::any::type_name::<T>()
+        ))
+    })
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|error| {
+        Error::storage(format!(
+            "stored JSON is not a {}: {error}",
+            std::any::type_name::<T>()
+        ))
+    })
+}

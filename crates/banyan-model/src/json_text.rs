@@ -1,0 +1,101 @@
+//! One pass over JSON text that is already known to be well formed: removes the blanks between tokens and
+//! refuses what a reader downstream could not parse (too deep, half a surrogate pair, a number past `f64`).
+
+use std::borrow::Cow;
+
+/// How deep a caller's own value may nest. Readers commonly stop at 128, and what is stored comes back wrapped in a few levels more.
+pub(crate) const VALUE_DEPTH: usize = 112;
+
+/// How deep the fields of a message may nest, a caller's own values included.
+pub(crate) const FIELD_DEPTH: usize = 128;
+
+/// Why JSON text that is well formed is refused all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error("JSON nested deeper than {0} levels; flatten it or pass it as a string")]
+    TooDeep(usize),
+    #[error("a string holds half of a surrogate pair; escape the whole character")]
+    LoneSurrogate,
+    #[error("a number is out of range for a 64-bit float; pass it as a string")]
+    NumberOutOfRange,
+}
+
+/// The same value without blanks between its tokens, so that it fits on one line of a log.
+pub(crate) fn compact(text: &str, max_depth: usize) -> Result<Cow<'_, str>, Unreadable> {
+    let bytes = text.as_bytes();
+    // Everything before `kept` is either in `out` or blank.
+    let (mut out, mut kept, mut at, mut depth) = (String::new(), 0, 0, 0_usize);
+    while let Some(&byte) = bytes.get(at) {
+        at = match byte {
+            b'"' => end_of_string(bytes, at)?,
+            b'-' | b'0'..=b'9' => end_of_number(text, at)?,
+            b' ' | b'\t' | b'\r' | b'\n' => {
+                out.push_str(&text[kept..at]);
+                kept = at + 1;
+                at + 1
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > max_depth {
+                    return Err(Unreadable::TooDeep(max_depth));
+                }
+                at + 1
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                at + 1
+            }
+            _ => at + 1,
+        };
+    }
+    if kept == 0 {
+        return Ok(Cow::Borrowed(text));
+    }
+    out.push_str(&text[kept..]);
+    Ok(Cow::Owned(out))
+}
+
+/// The index after the string that opens at `start`.
+fn end_of_string(bytes: &[u8], start: usize) -> Result<usize, Unreadable> {
+    let mut at = start + 1;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => return Ok(at + 1),
+            b'\\' if bytes.get(at + 1) == Some(&b'u') => at = end_of_unicode_escape(bytes, at)?,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    Ok(bytes.len())
+}
+
+fn end_of_unicode_escape(bytes: &[u8], start: usize) -> Result<usize, Unreadable> {
+    let unit = |at: usize| {
+        let escape = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(escape).ok()?, 16).ok()
+    };
+    match unit(start) {
+        Some(0xD800..=0xDBFF) => match unit(start + 6) {
+            Some(0xDC00..=0xDFFF) => Ok(start + 12),
+            _ => Err(Unreadable::LoneSurrogate),
+        },
+        Some(0xDC00..=0xDFFF) => Err(Unreadable::LoneSurrogate),
+        _ => Ok(start + 6),
+    }
+}
+
+/// The index after the number that starts at `start`.
+fn end_of_number(text: &str, start: usize) -> Result<usize, Unreadable> {
+    let rest = &text.as_bytes()[start..];
+    let length = rest
+        .iter()
+        .position(|b| !matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
+        .unwrap_or(rest.len());
+    let number = &text[start..start + length];
+    // Fewer than 300 digits without an exponent cannot overflow a 64-bit float.
+    let suspect = length >= 300 || number.contains(['e', 'E']);
+    if suspect && !number.parse::<f64>().is_ok_and(f64::is_finite) {
+        return Err(Unreadable::NumberOutOfRange);
+    }
+    Ok(start + length)
+}

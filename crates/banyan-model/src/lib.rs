@@ -1,0 +1,41 @@
+//! The words of Banyan: sessions, entries, messages, events, requests and responses.
+//!
+//! Every type here is plain data with its JSON form and its JSON Schema. Nothing in this crate reads a
+//! file, a clock or a source of randomness, and no rule of the store lives here: rules are in `banyan-core`.
+
+mod block;
+mod entry;
+mod error;
+mod event;
+mod event_filter;
+pub mod functions;
+mod ids;
+mod json;
+mod json_text;
+mod message;
+mod schema;
+mod session;
+mod tagged;
+
+pub use block::{
+    ContentBlock, FileBlock, FunctionCallBlock, FunctionResultBlock, ImageBlock, TextBlock,
+    ThinkingBlock,
+};
+pub use entry::{
+    AttachmentMeta, CustomEntry, CustomPayload, EntryKind, MessageEntry, SessionEntry,
+};
+pub use error::{Error, ErrorCode};
+pub use event::{
+    CreatedEvent, DeletedEvent, Event, EventPayload, EventType, MessageAddedEvent,
+    MessageUpdatedEvent, MetaUpdatedEvent, StatusChangedEvent,
+};
+pub use event_filter::{CreatedConfig, EventFilter, MessageConfig, SessionConfig};
+pub use functions::*;
+pub use ids::{AttachmentId, CommitNo, EntryId, Position, Revision, Seq, SessionId};
+pub use json::{Json, Object, Raw};
+pub use message::{
+    AgentMessage, AssistantMessage, CustomMessage, ErrorKind, FunctionResultMessage, Role,
+    StopReason, Usage, UserMessage,
+};
+pub use schema::schema_of;
+pub use session::{ListOrder, SessionMeta, SessionStatus};

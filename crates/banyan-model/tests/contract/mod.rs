@@ -1,0 +1,4 @@
+//! Compares JSON Schemas by what they allow, whatever generator wrote them.
+
+pub(crate) mod compare;
+pub(crate) mod shape;

@@ -1,0 +1,137 @@
+//! Files beside the conversation.
+
+use banyan_core::decide::{self, AttachmentContent};
+use banyan_core::record::Head;
+use banyan_core::{content, state::NodeIx};
+use banyan_index::FileKey;
+use banyan_log::{At, SessionLog};
+use banyan_model::*;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use crate::Banyan;
+use crate::commit::Held;
+use crate::sessions::Loaded;
+use crate::store::Store;
+
+impl Banyan {
+    /// Stores a file with a session.
+    pub async fn put_attachment(&self, request: PutAttachmentRequest) -> Result<PutAttachmentResponse, Error> {
+        let bytes = decide::checked_attachment(&request, &self.store.settings.limits)?;
+        let held = self.store.hold(&request.session_id).await?;
+        if !matches!(&*held.session.read(), Loaded::Present(_)) {
+            self.store.let_go(held);
+            return Err(Error::not_found(&request.session_id));
+        }
+        let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let blob = self.store.log.put_blob(&bytes)?;
+        let content = AttachmentContent { size: bytes.len() as u64, sha256, blob: blob.clone() };
+        let decided =
+            held.decide(&self.store, |state, ctx| decide::put_attachment(state, &request, content, ctx));
+        let put = self.store.carry_out(held, decided, None).await;
+        self.store.log.unpin_blob(&blob);
+        put
+    }
+
+    /// A stored file.
+    pub async fn get_attachment(
+        &self,
+        request: GetAttachmentRequest,
+    ) -> Result<Option<GetAttachmentResponse>, Error> {
+        let found = self.store.look(&request.session_id, |state| {
+            state.attachments().get(&request.attachment_id).cloned()
+        })?;
+        let Some(attached) = found.flatten() else { return Ok(None) };
+        let mut data = None;
+        if request.include_data != Some(false) {
+            let bytes = self.store.log.get_blob(&attached.blob)?.ok_or_else(|| {
+                Error::storage(format!(
+                    "the content of attachment `{}` is missing or damaged; run `banyan verify`",
+                    request.attachment_id
+                ))
+            })?;
+            data = Some(STANDARD.encode(bytes));
+        }
+        Ok(Some(GetAttachmentResponse { attachment: attached.attachment, data }))
+    }
+
+    /// The files stored with a session.
+    pub async fn list_attachments(
+        &self,
+        request: ListAttachmentsRequest,
+    ) -> Result<ListAttachmentsResponse, Error> {
+        let found = self.store.look(&request.session_id, |state| {
+            state.attachments().values().map(|attached| attached.attachment.clone()).collect::<Vec<_>>()
+        })?;
+        let mut attachments = found.ok_or_else(|| Error::not_found(&request.session_id))?;
+        attachments.sort_by(|a, b| (a.created_at, &a.attachment_id).cmp(&(b.created_at, &b.attachment_id)));
+        Ok(ListAttachmentsResponse { attachments })
+    }
+
+    /// Deletes a stored file that no message uses.
+    pub async fn delete_attachment(
+        &self,
+        request: DeleteAttachmentRequest,
+    ) -> Result<DeleteAttachmentResponse, Error> {
+        let held = self.store.hold(&request.session_id).await?;
+        let attached = match &*held.session.read() {
+            Loaded::Present(state) => state.attachments().get(&request.attachment_id).cloned(),
+            _ => None,
+        };
+        let used_by = match &attached {
+            Some(_) => self.store.user_of(&held, &request.attachment_id)?,
+            None => None,
+        };
+        let session_id = request.session_id.clone();
+        let decided = held.decide(&self.store, |state, ctx| {
+            decide::delete_attachment(state, request, used_by.as_ref(), ctx)
+        });
+        let deleted = self.store.carry_out(held, decided, None).await?;
+        if let Some(attached) = attached.filter(|_| deleted.deleted) {
+            self.store.stop_using(&session_id, &attached.blob)?;
+        }
+        Ok(deleted)
+    }
+}
+
+impl Store {
+    /// A message, on any branch, that refers to an attachment.
+    fn user_of(&self, held: &Held, attachment: &AttachmentId) -> Result<Option<EntryId>, Error> {
+        let nodes: Vec<NodeIx> = match &*held.session.read() {
+            Loaded::Present(state) => (0..state.nodes().len() as u32).map(NodeIx).collect(),
+            _ => Vec::new(),
+        };
+        let mut user = None;
+        self.each_message(held, &nodes, &mut |entry_id, message| {
+            if user.is_none() && content::attachments_in(message).contains(attachment) {
+                user = Some(entry_id.clone());
+            }
+        })?;
+        Ok(user)
+    }
+
+    /// Lets content go when no record of the session needs it any more.
+    fn stop_using(&self, id: &SessionId, blob: &str) -> Result<(), Error> {
+        let (Ok(hash), Some((born, attached))) = (
+            blake3::Hash::from_hex(blob),
+            self.look(id, |state| {
+                let attached = state.attachments().values().any(|attached| attached.blob == blob);
+                (state.born(), attached)
+            })?,
+        ) else {
+            return Ok(());
+        };
+        let mut used = attached;
+        self.log.scan(At::Live(id), &mut |_, line| {
+            used |= Head::parse(line).is_ok_and(|head| head.blobs.iter().any(|other| other.hash == blob));
+        })?;
+        if !used {
+            let key = FileKey { session_id: id.clone(), born: born.to_string() };
+            let index = |error: banyan_index::IndexError| Error::storage(error.to_string());
+            self.catalogue.stop_using(&key, &hash).map_err(index)?;
+            self.collect_garbage();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,413 @@
+//! The life of a mutation: decided under the session's writer lock, committed by the log, then applied, noted and told.
+//!
+//! What follows the flush happens on the log's thread, in commit order, whether or not the caller still waits.
+
+use std::sync::{Arc, Weak};
+
+use banyan_core::Born;
+use banyan_core::blobs::{self, BlobRef};
+use banyan_core::decide::{Ctx, Decision};
+use banyan_core::record::{self, Head, Record};
+use banyan_core::state::{LiveAdd, SessionState, Written};
+use banyan_index::{FileKey, Row, SessionFile, Standing};
+use banyan_log::{BlobHash, Commit, Committed, Growth, LogError, Piece, Removal, SessionLog, Write, WriteDone};
+use banyan_model::{AgentMessage, Error, Json, Raw, Seq, SessionId, SessionMeta};
+use tokio::sync::{OwnedMutexGuard, oneshot};
+
+use crate::clock::{FreshIds, now_ms};
+use crate::sessions::{Loaded, Session};
+use crate::store::Store;
+
+/// A session that only the holder may change.
+pub(crate) struct Held {
+    pub(crate) session: Arc<Session>,
+    guard: OwnedMutexGuard<()>,
+}
+
+/// What goes into one session in a commit.
+pub(crate) struct Change {
+    pub(crate) held: Held,
+    pub(crate) records: Vec<Record>,
+    pub(crate) time_ms: i64,
+    /// The message that a growth adds to, when the entry did not grow before.
+    pub(crate) before: Option<AgentMessage>,
+    pub(crate) kind: ChangeKind,
+}
+
+/// How a change meets the session's state.
+pub(crate) enum ChangeKind {
+    /// The session is there, or begins with this change.
+    Own,
+    /// A fork begins. Its state is left to whoever looks at it first.
+    Fork(Box<SessionMeta>),
+}
+
+/// A change with its lines written, waiting for its commit.
+struct Prepared {
+    session: Arc<Session>,
+    records: Vec<Record>,
+    time_ms: i64,
+    before: Option<AgentMessage>,
+    kind: ChangeKind,
+    blobs: Vec<BlobHash>,
+    /// Held until the change is visible.
+    _guard: OwnedMutexGuard<()>,
+}
+
+impl Store {
+    /// Takes the right to change a session, waiting for whoever has it.
+    pub(crate) async fn hold(&self, id: &SessionId) -> Result<Held, Error> {
+        let session = self.session(id)?;
+        let guard = Arc::clone(&session.writer).lock_owned().await;
+        Ok(Held { session, guard })
+    }
+
+    /// The same for a session that is known not to exist yet.
+    pub(crate) async fn hold_new(&self, id: &SessionId) -> Held {
+        let session = self.sessions.get(id);
+        let guard = Arc::clone(&session.writer).lock_owned().await;
+        Held { session, guard }
+    }
+
+    /// Decides with a session's state and commits what was decided.
+    pub(crate) async fn mutate<R: Send + 'static>(
+        self: &Arc<Self>,
+        id: &SessionId,
+        decide: impl FnOnce(&SessionState, &mut Ctx<'_>) -> Result<Decision<R>, Error>,
+    ) -> Result<R, Error> {
+        let held = self.hold(id).await?;
+        let decided = held.decide(self, decide);
+        self.carry_out(held, decided, None).await
+    }
+
+    /// Commits a decision.
+    pub(crate) async fn carry_out<R: Send + 'static>(
+        self: &Arc<Self>,
+        held: Held,
+        decided: Result<(Decision<R>, i64), Error>,
+        before: Option<AgentMessage>,
+    ) -> Result<R, Error> {
+        let (decision, time_ms) = match decided {
+            Ok(decided) => decided,
+            Err(error) => {
+                self.let_go(held);
+                return Err(error);
+            }
+        };
+        let Decision { records, response } = decision;
+        if records.is_empty() {
+            return Ok(response);
+        }
+        let change = Change { held, records, time_ms, before, kind: ChangeKind::Own };
+        self.commit(vec![change], None).await?;
+        Ok(response)
+    }
+
+    /// Gives the right back without a change. A session that does not exist is forgotten.
+    pub(crate) fn let_go(&self, held: Held) {
+        let Held { session, guard } = held;
+        drop(guard);
+        self.sessions.forget_absent(session);
+    }
+
+    /// Commits changes to one or more sessions together. The last one is what subscribers hear about.
+    /// `also` is held until they are visible.
+    pub(crate) async fn commit(
+        self: &Arc<Self>,
+        changes: Vec<Change>,
+        also: Option<Held>,
+    ) -> Result<(), Error> {
+        let mut writes = Vec::with_capacity(changes.len());
+        let mut prepared: Vec<Prepared> = Vec::with_capacity(changes.len());
+        for change in changes {
+            match self.prepare(change) {
+                Ok((write, change)) => {
+                    writes.push(write);
+                    prepared.push(change);
+                }
+                Err(error) => {
+                    self.unpin(&prepared);
+                    return Err(error);
+                }
+            }
+        }
+        let (answer, answered) = oneshot::channel();
+        let store = Arc::downgrade(self);
+        let done = Box::new(move |outcome: Result<Committed, LogError>| {
+            finish(&store, prepared, &outcome);
+            drop(also);
+            let _ = answer.send(outcome.map(|_| ()));
+        });
+        self.log.append(Commit { writes, removal: None, done });
+        Ok(answered.await.unwrap_or(Err(LogError::Closed))?)
+    }
+
+    /// Commits the end of a session.
+    pub(crate) async fn commit_removal(
+        self: &Arc<Self>,
+        held: Held,
+        removal: Removal,
+        time_ms: i64,
+    ) -> Result<(), Error> {
+        let (answer, answered) = oneshot::channel();
+        let store = Arc::downgrade(self);
+        let keep = removal.keep_for_forks;
+        let done = Box::new(move |outcome: Result<Committed, LogError>| {
+            if let (Ok(committed), Some(store)) = (&outcome, store.upgrade()) {
+                store.removed(&held, committed, keep, time_ms);
+            }
+            let _ = answer.send(outcome.map(|_| ()));
+        });
+        self.log.append(Commit { writes: Vec::new(), removal: Some(removal), done });
+        Ok(answered.await.unwrap_or(Err(LogError::Closed))?)
+    }
+
+    /// Writes a change's lines; long strings go to the blobs first.
+    fn prepare(&self, change: Change) -> Result<(Write, Prepared), Error> {
+        let Change { held: Held { session, guard }, records, time_ms, before, kind } = change;
+        let (born, next) = match &*session.read() {
+            Loaded::Present(state) => (state.born(), state.next_seq()),
+            _ => (born_of(&records).unwrap_or_else(|| Born::unsaid(&session.id)), Seq(0)),
+        };
+        let mut pieces = Vec::with_capacity(records.len());
+        let mut blobs = Vec::new();
+        for (record, seq) in records.iter().zip(next.0..) {
+            let stored = match self.without_long_strings(record, &mut blobs) {
+                Ok(stored) => stored,
+                Err(error) => {
+                    for hash in &blobs {
+                        self.log.unpin_blob(hash);
+                    }
+                    return Err(error);
+                }
+            };
+            let record = stored.as_ref().unwrap_or(record);
+            pieces.push(match record {
+                Record::Grew(grew) => Piece::Growth(Growth { seq: Seq(seq), time_ms, grew: grew.clone() }),
+                other => {
+                    let mut line = Vec::with_capacity(1024);
+                    record::encode(other, Seq(seq), time_ms, &mut line);
+                    Piece::Line(line)
+                }
+            });
+        }
+        let write = Write { session: session.id.clone(), born, expected: next, pieces };
+        Ok((write, Prepared { session, records, time_ms, before, kind, blobs, _guard: guard }))
+    }
+
+    /// The record with its long strings stored elsewhere, if it has any.
+    fn without_long_strings(
+        &self,
+        record: &Record,
+        pinned: &mut Vec<BlobHash>,
+    ) -> Result<Option<Record>, Error> {
+        let mut record = match record {
+            Record::Message(_) | Record::Custom(_) | Record::Updated(_) | Record::Settled(_) => record,
+            _ => return Ok(None),
+        }
+        .clone();
+        let text = match &record {
+            Record::Message(it) => it.message.get(),
+            Record::Updated(it) => it.message.get(),
+            Record::Settled(it) => it.message.get(),
+            Record::Custom(it) => it.data.get(),
+            _ => return Ok(None),
+        };
+        let Some((short, extracted)) = blobs::extract(text, self.settings.blob_threshold) else {
+            return Ok(None);
+        };
+        let mut refs: Vec<BlobRef> = Vec::with_capacity(extracted.len());
+        for piece in &extracted {
+            pinned.push(self.log.put_blob(&piece.bytes)?);
+            refs.push(piece.blob_ref());
+        }
+        match &mut record {
+            Record::Message(it) => (it.message, it.blobs) = (Raw::from_text(short)?, refs),
+            Record::Updated(it) => (it.message, it.blobs) = (Raw::from_text(short)?, refs),
+            Record::Settled(it) => (it.message, it.blobs) = (Raw::from_text(short)?, refs),
+            Record::Custom(it) => (it.data, it.blobs) = (Json::from_text(&short)?, refs),
+            _ => {}
+        }
+        Ok(Some(record))
+    }
+
+    fn unpin(&self, prepared: &[Prepared]) {
+        for hash in prepared.iter().flat_map(|change| &change.blobs) {
+            self.log.unpin_blob(hash);
+        }
+    }
+
+    /// Makes a change visible: in the session's state, in the catalogue, to subscribers.
+    fn applied(&self, change: &Prepared, committed: &Committed, written: &WriteDone) {
+        if let ChangeKind::Fork(meta) = &change.kind {
+            let file = change.session.file(&change.records);
+            self.note(file, Arc::new(meta.as_ref().clone()), change, committed, written);
+            self.tell_created(meta, committed.commit);
+            return;
+        }
+        let mut loaded = change.session.write();
+        if !matches!(*loaded, Loaded::Present(_)) {
+            *loaded = Loaded::Present(Box::new(SessionState::begin(change.session.id.clone())));
+        }
+        let Loaded::Present(state) = &mut *loaded else { return };
+        let status_before = state.meta().status;
+        for (at, record) in change.records.iter().enumerate() {
+            apply(state, record, change, committed, written, at);
+        }
+        let meta = Arc::clone(state.meta());
+        let file = change.session.file_of(state);
+        self.sessions.weigh(&change.session, state.nodes().len());
+        // A commit to several sessions is told by the last of them.
+        if committed.writes.len() == 1 {
+            self.tell(state, &change.records, change.time_ms, status_before, committed.commit);
+        }
+        drop(loaded);
+        self.note(file, meta, change, committed, written);
+    }
+
+    fn note(
+        &self,
+        file: Arc<SessionFile>,
+        meta: Arc<SessionMeta>,
+        change: &Prepared,
+        committed: &Committed,
+        written: &WriteDone,
+    ) {
+        let attached = change.records.iter().filter_map(|record| match record {
+            Record::Attached(attached) => Some(&attached.blob),
+            _ => None,
+        });
+        let blobs = change.blobs.iter().chain(attached).filter_map(|hash| blake3::Hash::from_hex(hash).ok());
+        self.catalogue.note(Row {
+            file,
+            standing: Standing::Listed,
+            meta,
+            length: written.end(),
+            modified: 0,
+            commit: committed.commit,
+            blobs: blobs.collect(),
+        });
+    }
+
+    fn removed(&self, held: &Held, committed: &Committed, keep: bool, time_ms: i64) {
+        let mut loaded = held.session.write();
+        let Loaded::Present(state) = std::mem::replace(&mut *loaded, Loaded::Absent) else { return };
+        drop(loaded);
+        let file = held.session.file_of(&state);
+        held.session.forget_file();
+        self.sessions.weigh(&held.session, 0);
+        if keep {
+            self.catalogue.note(Row {
+                file,
+                standing: Standing::Retained,
+                meta: Arc::clone(state.meta()),
+                length: 0,
+                modified: 0,
+                commit: committed.commit,
+                blobs: Vec::new(),
+            });
+        } else {
+            self.catalogue.forget(&held.session.id);
+        }
+        self.tell_deleted(&state, committed.commit, time_ms);
+    }
+}
+
+impl Held {
+    /// Runs a decision on the session as it is; a session that does not exist is refused by the decision itself.
+    pub(crate) fn decide<R>(
+        &self,
+        store: &Store,
+        decide: impl FnOnce(&SessionState, &mut Ctx<'_>) -> Result<Decision<R>, Error>,
+    ) -> Result<(Decision<R>, i64), Error> {
+        let now_ms = now_ms();
+        let mut ctx = Ctx { now_ms, ids: &mut FreshIds, limits: store.settings.limits };
+        let decision = match &*self.session.read() {
+            Loaded::Present(state) => decide(state, &mut ctx),
+            _ => decide(&SessionState::begin(self.session.id.clone()), &mut ctx),
+        };
+        Ok((decision?, now_ms))
+    }
+}
+
+/// What is done when a commit is safe, or refused.
+fn finish(store: &Weak<Store>, prepared: Vec<Prepared>, outcome: &Result<Committed, LogError>) {
+    // Without a store there is nobody to tell; the next opening reads the files.
+    let Some(store) = store.upgrade() else { return };
+    if let Ok(committed) = outcome {
+        for (change, written) in prepared.iter().zip(&committed.writes) {
+            store.applied(change, committed, written);
+        }
+    }
+    store.unpin(&prepared);
+}
+
+fn apply(
+    state: &mut SessionState,
+    record: &Record,
+    change: &Prepared,
+    committed: &Committed,
+    written: &WriteDone,
+    at: usize,
+) {
+    let Some(place) = written.pieces.get(at) else { return };
+    if let Record::Grew(grew) = record {
+        let Some(add) = grew.adds.first() else { return };
+        let add = LiveAdd {
+            entry_id: &grew.entry_id,
+            block: grew.block,
+            revision: grew.revision,
+            text: &add.text,
+            time_ms: change.time_ms,
+            commit: committed.commit,
+        };
+        let how = if place.continued {
+            Written::Continued { len: written.bytes.len() as u32 }
+        } else {
+            Written::Opened { offset: place.offset, len: place.len }
+        };
+        state.apply_add(&add, how, change.before.as_ref());
+    } else if let Ok(head) = Head::parse(written.piece(at)) {
+        state.apply(&head, place.offset, place.len);
+    }
+}
+
+fn born_of(records: &[Record]) -> Option<Born> {
+    records.iter().find_map(|record| match record {
+        Record::Created(created) => Some(created.born),
+        _ => None,
+    })
+}
+
+impl Session {
+    /// What the catalogue calls this session's file.
+    fn file_of(&self, state: &SessionState) -> Arc<SessionFile> {
+        let base = state.base().map(|base| (&base.session_id, base.born));
+        self.file_named(state.born(), base)
+    }
+
+    /// The same for a session that begins with these records.
+    fn file(&self, records: &[Record]) -> Arc<SessionFile> {
+        let created = records.iter().find_map(|record| match record {
+            Record::Created(created) => Some(created),
+            _ => None,
+        });
+        let base = created.and_then(|created| created.base.as_ref()).map(|base| (&base.session_id, base.born));
+        self.file_named(created.map_or_else(|| Born::unsaid(&self.id), |created| created.born), base)
+    }
+
+    fn file_named(
+        &self,
+        born: Born,
+        base: Option<(&SessionId, Born)>,
+    ) -> Arc<SessionFile> {
+        self.catalogued(|| SessionFile {
+            key: FileKey { session_id: self.id.clone(), born: born.to_string() },
+            stem: banyan_core::names::file_stem(&self.id),
+            base: base.map(|(session_id, born)| FileKey {
+                session_id: session_id.clone(),
+                born: born.to_string(),
+            }),
+        })
+    }
+}

@@ -1,0 +1,245 @@
+//! Who hears of a commit: subscriptions, found by what they ask for, each with a bounded queue.
+//!
+//! A commit looks up its session, its session's metadata and its kinds of event; subscriptions that ask for
+//! something else are never touched, however many there are. A queue that is full ends its subscription
+//! and never holds up a writer.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use banyan_core::filter;
+use banyan_model::{CommitNo, Event, EventFilter, EventType, Object, SessionId};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Hub {
+    inner: Mutex<Inner>,
+    /// Lets a writer skip everything else when nobody listens.
+    listeners: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Inner {
+    next: u64,
+    members: HashMap<u64, Member>,
+    /// Which filters to try, by the narrowest thing they ask for.
+    wanted: HashMap<Key, Vec<(u64, usize)>>,
+    published: CommitNo,
+}
+
+struct Member {
+    filters: Vec<EventFilter>,
+    sender: Sender<Arc<Event>>,
+    queue: Arc<Queue>,
+}
+
+/// What a subscription and its member in the hub both see.
+pub(crate) struct Queue {
+    bytes: AtomicUsize,
+    most_bytes: usize,
+    lagged: AtomicBool,
+}
+
+/// The narrowest thing that a filter asks for.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Session(SessionId),
+    Metadata(String, String),
+    Kind(EventType),
+}
+
+/// How much a subscriber may be behind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
+}
+
+/// A place in the hub; leaving it is dropping this.
+pub(crate) struct Seat {
+    hub: Arc<Hub>,
+    id: u64,
+    pub(crate) receiver: Receiver<Arc<Event>>,
+    pub(crate) queue: Arc<Queue>,
+    /// The last commit that was published before this seat was taken.
+    pub(crate) since: CommitNo,
+}
+
+impl Hub {
+    /// Joins: everything published from now on that a filter matches arrives at the seat.
+    pub(crate) fn join(self: &Arc<Self>, filters: Vec<EventFilter>, bounds: Bounds) -> Seat {
+        let (sender, receiver) = channel(bounds.events.max(1));
+        let queue = Arc::new(Queue {
+            bytes: AtomicUsize::new(0),
+            most_bytes: bounds.bytes,
+            lagged: AtomicBool::new(false),
+        });
+        let mut inner = self.lock();
+        let id = inner.next;
+        inner.next += 1;
+        for (at, filter) in filters.iter().enumerate() {
+            inner.wanted.entry(key_of(filter)).or_default().push((id, at));
+        }
+        inner.members.insert(id, Member { filters, sender, queue: Arc::clone(&queue) });
+        self.listeners.store(inner.members.len(), Ordering::Release);
+        Seat { hub: Arc::clone(self), id, receiver, queue, since: inner.published }
+    }
+
+    /// Says where the order of commits stands when the store opens.
+    pub(crate) fn begin(&self, head: CommitNo) {
+        self.lock().published = head;
+    }
+
+    /// Tells a commit to those who asked. `events` is called only when somebody may have.
+    pub(crate) fn publish(
+        &self,
+        commit: CommitNo,
+        session: &SessionId,
+        metadata: Option<&Object>,
+        kinds: &[EventType],
+        events: impl FnOnce() -> Vec<Event>,
+    ) {
+        let mut inner = self.lock();
+        inner.published = commit;
+        if self.listeners.load(Ordering::Acquire) == 0 || kinds.is_empty() {
+            return;
+        }
+        let candidates = inner.candidates(session, metadata, kinds);
+        if candidates.is_empty() {
+            return;
+        }
+        let mut ended = Vec::new();
+        for event in events() {
+            let event = Arc::new(event);
+            let mut told = Vec::new();
+            for (id, at) in &candidates {
+                let Some(member) = inner.members.get(id) else { continue };
+                let matches = member.filters.get(*at).is_some_and(|filter| filter::event_matches(filter, &event));
+                if matches && !told.contains(id) {
+                    told.push(*id);
+                    if !member.tell(&event) {
+                        ended.push(*id);
+                    }
+                }
+            }
+            for id in ended.drain(..) {
+                inner.remove(id);
+            }
+        }
+        self.listeners.store(inner.members.len(), Ordering::Release);
+    }
+
+    /// Ends every subscription; what is queued can still be read.
+    pub(crate) fn close(&self) {
+        let mut inner = self.lock();
+        inner.members.clear();
+        inner.wanted.clear();
+        self.listeners.store(0, Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn candidates(
+        &self,
+        session: &SessionId,
+        metadata: Option<&Object>,
+        kinds: &[EventType],
+    ) -> Vec<(u64, usize)> {
+        let mut found = Vec::new();
+        let mut look = |key: &Key| {
+            if let Some(wanted) = self.wanted.get(key) {
+                found.extend_from_slice(wanted);
+            }
+        };
+        look(&Key::Session(session.clone()));
+        for (name, value) in metadata.into_iter().flatten() {
+            look(&Key::Metadata(name.clone(), canonical(value)));
+        }
+        for kind in kinds {
+            look(&Key::Kind(*kind));
+        }
+        found
+    }
+
+    fn remove(&mut self, id: u64) {
+        let Some(member) = self.members.remove(&id) else { return };
+        for filter in &member.filters {
+            let key = key_of(filter);
+            if let Some(wanted) = self.wanted.get_mut(&key) {
+                wanted.retain(|(kept, _)| *kept != id);
+                if wanted.is_empty() {
+                    self.wanted.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+impl Member {
+    /// False when the subscriber is too far behind, or gone.
+    fn tell(&self, event: &Arc<Event>) -> bool {
+        let size = size_of(event);
+        let queued = self.queue.bytes.fetch_add(size, Ordering::AcqRel);
+        // One event is always let in, however large.
+        if (queued == 0 || queued + size <= self.queue.most_bytes)
+            && self.sender.try_send(Arc::clone(event)).is_ok()
+        {
+            return true;
+        }
+        self.queue.lagged.store(true, Ordering::Release);
+        false
+    }
+}
+
+impl Queue {
+    pub(crate) fn taken(&self, event: &Event) {
+        self.bytes.fetch_sub(size_of(event), Ordering::AcqRel);
+    }
+
+    pub(crate) fn lagged(&self) -> bool {
+        self.lagged.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut inner = self.hub.lock();
+        inner.remove(self.id);
+        self.hub.listeners.store(inner.members.len(), Ordering::Release);
+    }
+}
+
+fn key_of(filter: &EventFilter) -> Key {
+    if let Some(session) = &filter.session_id {
+        return Key::Session(session.clone());
+    }
+    match filter.metadata.as_ref().and_then(|wanted| wanted.iter().next()) {
+        Some((name, value)) => Key::Metadata(name.clone(), canonical(value)),
+        None => Key::Kind(filter.event_type),
+    }
+}
+
+/// Equal values have equal texts, in whatever order their keys were given.
+fn canonical(value: &serde_json::Value) -> String {
+    let mut value = value.clone();
+    value.sort_all_objects();
+    value.to_string()
+}
+
+fn size_of(event: &Event) -> usize {
+    use banyan_model::EventPayload as P;
+    256 + match &event.payload {
+        P::MessageAdded(added) => {
+            added.message.as_ref().map_or(0, |message| message.get().len())
+                + added.custom.as_ref().map_or(0, |custom| custom.data.get().len())
+        }
+        P::MessageUpdated(updated) => updated.message.get().len(),
+        _ => 0,
+    }
+}

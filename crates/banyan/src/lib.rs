@@ -1,0 +1,58 @@
+//! Banyan is the session database for AI agents: a durable, reactive, branching store of typed conversation entries.
+//!
+//! ```
+//! use banyan::model::{AppendRequest, CreateRequest, MessagesRequest};
+//! use banyan::{Banyan, Options, block_on};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = Banyan::in_memory(Options::default())?;
+//! block_on(async {
+//!     let session = store.create(CreateRequest::default()).await?;
+//!     let request = serde_json::from_value::<AppendRequest>(serde_json::json!({
+//!         "session_id": session.session_id,
+//!         "message": {"role": "user", "content": [{"type": "text", "text": "Hello"}], "timestamp": 1717800000000_i64}
+//!     }))?;
+//!     store.append(request).await?;
+//!     let page = store.messages(MessagesRequest::of(session.session_id)).await?;
+//!     assert_eq!(page.messages.len(), 1);
+//!     Ok::<_, Box<dyn std::error::Error>>(())
+//! })?;
+//! store.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An answer to a mutation leaves when it is durable ([`Durability::Synced`]). Methods are `async` and need no
+//! particular runtime; [`block_on`] serves programs that have none.
+
+mod attachments;
+mod block_on;
+mod bodies;
+mod clock;
+mod commit;
+mod housekeeping;
+mod hub;
+mod load;
+mod mutations;
+mod opening;
+mod options;
+mod progress;
+mod reads;
+mod reconcile;
+mod replay;
+mod sessions;
+mod store;
+mod subscription;
+mod table;
+mod tell;
+pub mod verify;
+
+pub use banyan_log::{Durability, LogError};
+pub use banyan_model as model;
+pub use block_on::block_on;
+pub use opening::OpenError;
+pub use options::Options;
+pub use progress::Progress;
+pub use store::Banyan;
+pub use subscription::{Delivery, Start, Subscribe, Subscription};
+pub use table::{CallError, Effect, Function, functions};

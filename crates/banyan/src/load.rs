@@ -1,0 +1,192 @@
+//! Bringing a session into memory: its records are read once, in order, without their content.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use banyan_core::born::Born;
+use banyan_core::record::{Base, Head, HeadKind, LineFault, Salvaged, SalvagedWhat};
+use banyan_core::state::SessionState;
+use banyan_log::{At, SessionLog};
+use banyan_model::{Error, SessionId};
+
+use crate::bodies::{Body, Wanted};
+use crate::sessions::{Loaded, Session};
+use crate::store::Store;
+
+/// A session that was read.
+pub(crate) struct Read {
+    pub(crate) state: SessionState,
+    /// The blobs that its records use.
+    pub(crate) blobs: Vec<blake3::Hash>,
+    /// How many bytes its records are.
+    pub(crate) length: u64,
+}
+
+impl Store {
+    /// The session's object, loaded.
+    pub(crate) fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {
+        let session = self.sessions.get(id);
+        if matches!(*session.read(), Loaded::NotYet) {
+            self.load_into(&session)?;
+        }
+        Ok(session)
+    }
+
+    /// Looks at a session. `None` when there is no such session.
+    pub(crate) fn look<T>(
+        &self,
+        id: &SessionId,
+        look: impl FnOnce(&SessionState) -> T,
+    ) -> Result<Option<T>, Error> {
+        let session = self.session(id)?;
+        let seen = match &*session.read() {
+            Loaded::Present(state) => Some(look(state)),
+            Loaded::Absent | Loaded::NotYet => None,
+        };
+        if seen.is_none() {
+            self.sessions.forget_absent(session);
+        }
+        Ok(seen)
+    }
+
+    fn load_into(&self, session: &Session) -> Result<(), Error> {
+        // Forks are loaded base first, one after another, so that a long line of them needs no deep stack.
+        let line = self.line_of_bases(&session.id)?;
+        for (id, _) in line.iter().rev() {
+            let base = self.sessions.get(id);
+            self.load_one(&base)?;
+        }
+        self.load_one(session)
+    }
+
+    fn load_one(&self, session: &Session) -> Result<(), Error> {
+        let mut loaded = session.write();
+        if !matches!(*loaded, Loaded::NotYet) {
+            return Ok(());
+        }
+        *loaded = match self.read(At::Live(&session.id), &session.id)? {
+            Some(read) => {
+                self.notice(&session.id, &read).map_err(|error| Error::storage(error.to_string()))?;
+                let state = read.state;
+                self.log.expect_seq(&session.id, state.next_seq())?;
+                self.sessions.weigh(session, state.nodes().len());
+                Loaded::Present(Box::new(state))
+            }
+            None => Loaded::Absent,
+        };
+        Ok(())
+    }
+
+    /// The live sessions, not loaded yet, that a session was forked from, nearest first.
+    fn line_of_bases(&self, id: &SessionId) -> Result<Vec<(SessionId, Born)>, Error> {
+        let mut line = Vec::new();
+        let mut next = self.base_of(id)?;
+        while let Some(base) = next {
+            let known = !matches!(*self.sessions.get(&base.session_id).read(), Loaded::NotYet);
+            if known || self.log.is_retained(base.born) || line.len() > MOST_BASES {
+                break;
+            }
+            next = self.base_of(&base.session_id)?;
+            line.push((base.session_id, base.born));
+        }
+        Ok(line)
+    }
+
+    fn base_of(&self, id: &SessionId) -> Result<Option<Base>, Error> {
+        Ok(self.log.first_line(At::Live(id))?.and_then(|line| base_in(&line)))
+    }
+
+    /// Reads a session's records. `None` when there are none that make a session.
+    pub(crate) fn read(&self, at: At<'_>, id: &SessionId) -> Result<Option<Read>, Error> {
+        let mut state: Option<SessionState> = None;
+        let mut trouble = Ok(());
+        let mut faults = Vec::new();
+        let mut blobs = HashSet::new();
+        let mut number = 0_u64;
+        let scanned = self.log.scan(at, &mut |offset, line| {
+            number += 1;
+            if line.iter().all(u8::is_ascii_whitespace) {
+                return;
+            }
+            let state = state.get_or_insert_with(|| match base_in(line) {
+                Some(base) => match self.fork_of(id, &base) {
+                    Ok(state) => state,
+                    Err(error) => {
+                        trouble = Err(error);
+                        SessionState::begin(id.clone())
+                    }
+                },
+                None => SessionState::begin(id.clone()),
+            });
+            let len = u32::try_from(line.len()).unwrap_or(u32::MAX);
+            let found = match Head::parse(line) {
+                Ok(head) => {
+                    blobs.extend(head.blobs.iter().filter_map(|blob| blake3::Hash::from_hex(&blob.hash).ok()));
+                    state.apply(&head, offset, len)
+                }
+                Err(fault) => state.apply_damaged(&fault, offset, len),
+            };
+            faults.extend(found.into_iter().map(|fault| (number, fault)));
+        })?;
+        trouble?;
+        let (Some(mut state), Some(scanned)) = (state, scanned) else { return Ok(None) };
+        faults.extend(state.finish().into_iter().map(|fault| (number, fault)));
+        if scanned.torn > 0 {
+            self.warn(&format!("session {id}: {} bytes of a torn last line were cut off", scanned.torn));
+        }
+        for (line, fault) in faults {
+            self.warn(&format!("session {id}, line {line}: {fault}"));
+        }
+        if !state.exists() {
+            return Ok(None);
+        }
+        self.hydrate(&mut state)?;
+        let attached = state.attachments().values().map(|attached| &attached.blob);
+        blobs.extend(attached.filter_map(|hash| blake3::Hash::from_hex(hash).ok()));
+        Ok(Some(Read { state, blobs: blobs.into_iter().collect(), length: scanned.len }))
+    }
+
+    /// A fork's beginning: what it inherits. Without its base it begins empty.
+    fn fork_of(&self, id: &SessionId, base: &Base) -> Result<SessionState, Error> {
+        let begin = |state: &SessionState| SessionState::begin_fork(id.clone(), base, state);
+        let begun = if self.log.is_retained(base.born) {
+            let at = At::Incarnation(&base.session_id, base.born);
+            self.read(at, &base.session_id)?.map(|read| begin(&read.state))
+        } else {
+            self.look(&base.session_id, begin)?
+        };
+        Ok(match begun {
+            Some(Ok(state)) => state,
+            Some(Err(fault)) => {
+                self.warn(&format!("session {id}: {fault}"));
+                SessionState::begin(id.clone())
+            }
+            None => SessionState::begin(id.clone()),
+        })
+    }
+
+    /// Gives a growing entry the message that it has by now.
+    fn hydrate(&self, state: &mut SessionState) -> Result<(), Error> {
+        let Some(ix) = state.needs_hydration() else { return Ok(()) };
+        let wanted = Wanted::of(state, ix);
+        if let Some(fetched) = self.fetch_one(state.sources(), &wanted)?
+            && let Body::Message(message) = fetched.body
+        {
+            state.hydrate(message.parse()?);
+        }
+        Ok(())
+    }
+}
+
+/// A line of forks that is longer than this is taken to be damaged.
+const MOST_BASES: usize = 100_000;
+
+/// Where a session's first entries come from, as its first line tells, damaged or not.
+fn base_in(line: &[u8]) -> Option<Base> {
+    match Head::parse(line) {
+        Ok(Head { kind: HeadKind::Created(created), .. }) => created.base,
+        Ok(_) => None,
+        Err(LineFault { salvage: Some(Salvaged { what: SalvagedWhat::Created { base, .. }, .. }), .. }) => base,
+        Err(_) => None,
+    }
+}

@@ -1,0 +1,234 @@
+//! The functions that change something.
+
+use std::collections::BTreeSet;
+
+use banyan_core::content;
+use banyan_core::decide;
+use banyan_core::state::{NodeIx, SessionState};
+use banyan_index::FileKey;
+use banyan_log::Removal;
+use banyan_model::*;
+
+use crate::Banyan;
+use crate::bodies::{Body, Wanted};
+use crate::clock::{FreshIds, now_ms};
+use crate::commit::{Change, ChangeKind, Held};
+use crate::replay::Tombstone;
+use crate::sessions::Loaded;
+use crate::store::Store;
+
+impl Banyan {
+    /// Starts a session.
+    pub async fn create(&self, request: CreateRequest) -> Result<CreateResponse, Error> {
+        let time_ms = now_ms();
+        let limits = self.store.settings.limits;
+        let decision = decide::create(request, &mut decide::Ctx { now_ms: time_ms, ids: &mut FreshIds, limits });
+        let held = self.store.hold_new(&decision.response.session_id).await;
+        self.store.carry_out(held, Ok((decision, time_ms)), None).await
+    }
+
+    /// Makes sure that a session with this id exists; an existing one is left as it is.
+    pub async fn ensure(&self, request: EnsureRequest) -> Result<EnsureResponse, Error> {
+        let id = request.session_id.clone();
+        self.store.mutate(&id, |state, ctx| decide::ensure(state, request, ctx)).await
+    }
+
+    /// Sets a session's title, description or metadata.
+    pub async fn set_meta(&self, request: SetMetaRequest) -> Result<SetMetaResponse, Error> {
+        let id = request.session_id.clone();
+        self.store.mutate(&id, |state, ctx| decide::set_meta(state, request, ctx)).await
+    }
+
+    /// Sets a session's status.
+    pub async fn set_status(&self, request: SetStatusRequest) -> Result<SetStatusResponse, Error> {
+        let id = request.session_id.clone();
+        self.store.mutate(&id, |state, ctx| decide::set_status(state, request, ctx)).await
+    }
+
+    /// Appends a message or a custom entry. Repeating an `entry_id` changes nothing.
+    pub async fn append(&self, request: AppendRequest) -> Result<AppendResponse, Error> {
+        let id = request.session_id.clone();
+        self.store.mutate(&id, |state, ctx| decide::append(state, request, ctx)).await
+    }
+
+    /// Appends several messages, all or none.
+    pub async fn append_many(&self, request: AppendManyRequest) -> Result<AppendManyResponse, Error> {
+        let id = request.session_id.clone();
+        self.store.mutate(&id, |state, ctx| decide::append_many(state, request, ctx)).await
+    }
+
+    /// Replaces a message's content.
+    pub async fn update_message(&self, request: UpdateMessageRequest) -> Result<UpdateMessageResponse, Error> {
+        let held = self.store.hold(&request.session_id).await?;
+        let current = self.store.current_message(&held, &request.entry_id)?;
+        let decided = held.decide(&self.store, |state, ctx| {
+            decide::update_message(state, request, current.as_ref(), ctx)
+        });
+        self.store.carry_out(held, decided, current).await
+    }
+
+    /// Adds text to the end of a message's block.
+    pub async fn extend_message(&self, request: ExtendMessageRequest) -> Result<ExtendMessageResponse, Error> {
+        let held = self.store.hold(&request.session_id).await?;
+        let current = self.store.current_message(&held, &request.entry_id)?;
+        let decided = held.decide(&self.store, |state, ctx| {
+            decide::extend_message(state, request, current.as_ref(), ctx)
+        });
+        self.store.carry_out(held, decided, current).await
+    }
+
+    /// Makes the active path end at an entry.
+    pub async fn set_active_leaf(
+        &self,
+        request: SetActiveLeafRequest,
+    ) -> Result<SetActiveLeafResponse, Error> {
+        let id = request.session_id.clone();
+        self.store.mutate(&id, |state, ctx| decide::set_active_leaf(state, request, ctx)).await
+    }
+
+    /// Starts a new session from the path up to an entry.
+    pub async fn fork(&self, request: ForkRequest) -> Result<ForkResponse, Error> {
+        let held = self.store.hold(&request.session_id).await?;
+        let attachments = self.store.attachments_above(&held, &request.entry_id)?;
+        let time_ms = now_ms();
+        let limits = self.store.settings.limits;
+        let decision = {
+            let mut ctx = decide::Ctx { now_ms: time_ms, ids: &mut FreshIds, limits };
+            match &*held.session.read() {
+                Loaded::Present(state) => decide::fork(state, request, &attachments, &mut ctx)?,
+                _ => return Err(Error::not_found(&request.session_id)),
+            }
+        };
+        let fork = self.store.hold_new(&decision.response.session_id).await;
+        let mut changes = Vec::new();
+        // The source stays held until the fork is known, so that it cannot be deleted in between.
+        let mut source = Some(held);
+        if !decision.source_records.is_empty()
+            && let Some(held) = source.take()
+        {
+            let records = decision.source_records;
+            changes.push(Change { held, records, time_ms, before: None, kind: ChangeKind::Own });
+        }
+        let kind = ChangeKind::Fork(Box::new(decision.response.meta.clone()));
+        changes.push(Change { held: fork, records: decision.records, time_ms, before: None, kind });
+        self.store.commit(changes, source).await?;
+        Ok(decision.response)
+    }
+
+    /// Deletes a session and its entries. Forks of it stay as they are.
+    pub async fn delete(&self, request: DeleteRequest) -> Result<DeleteResponse, Error> {
+        let held = self.store.hold(&request.session_id).await?;
+        let time_ms = now_ms();
+        let found = match &*held.session.read() {
+            Loaded::Present(state) => Some((state.born(), base_key(state), tombstone(state, time_ms))),
+            _ => None,
+        };
+        let Some((born, base, tombstone)) = found else {
+            self.store.let_go(held);
+            return Ok(DeleteResponse { deleted: false });
+        };
+        let key = FileKey { session_id: request.session_id.clone(), born: born.to_string() };
+        let index = |error: banyan_index::IndexError| Error::storage(error.to_string());
+        let keep_for_forks = !self.store.catalogue.forks(&key).map_err(index)?.is_empty();
+        let blobs = if keep_for_forks {
+            Vec::new()
+        } else {
+            self.store.catalogue.blobs_of(&key).map_err(index)?
+        };
+        let blobs: Vec<String> = blobs.iter().map(|hash| hash.to_hex().to_string()).collect();
+        let has_blobs = !blobs.is_empty();
+        let removal = Removal { session: request.session_id, born, tombstone, keep_for_forks, blobs };
+        self.store.commit_removal(held, removal, time_ms).await?;
+        self.store.release_bases(base);
+        if has_blobs {
+            self.store.collect_garbage();
+        }
+        Ok(DeleteResponse { deleted: true })
+    }
+}
+
+impl Store {
+    /// The message that an update is about, unless the state has it or there is none.
+    fn current_message(&self, held: &Held, entry_id: &EntryId) -> Result<Option<AgentMessage>, Error> {
+        let (sources, wanted) = match &*held.session.read() {
+            Loaded::Present(state) => match state.find(entry_id) {
+                Some(ix) if state.node(ix).kind().is_message() && !grows(state, ix) => {
+                    (state.sources().to_vec(), Wanted::of(state, ix))
+                }
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        match self.fetch_one(&sources, &wanted)?.map(|fetched| fetched.body) {
+            Some(Body::Message(message)) => Ok(Some(message.parse()?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The attachments that messages on the path to an entry refer to.
+    fn attachments_above(&self, held: &Held, entry_id: &EntryId) -> Result<BTreeSet<AttachmentId>, Error> {
+        let chain = match &*held.session.read() {
+            Loaded::Present(state) if !state.attachments().is_empty() => {
+                state.find(entry_id).and_then(|ix| state.chain(ix)).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        let mut found = BTreeSet::new();
+        self.each_message(held, &chain, &mut |_, message| found.extend(content::attachments_in(message)))?;
+        Ok(found)
+    }
+
+    /// Reads messages of a held session, some at a time.
+    pub(crate) fn each_message(
+        &self,
+        held: &Held,
+        nodes: &[NodeIx],
+        visit: &mut dyn FnMut(&EntryId, &AgentMessage),
+    ) -> Result<(), Error> {
+        for nodes in nodes.chunks(256) {
+            let (sources, wanted) = match &*held.session.read() {
+                Loaded::Present(state) => {
+                    let messages = nodes.iter().filter(|ix| state.node(**ix).kind().is_message());
+                    let wanted: Vec<Wanted> = messages.map(|ix| Wanted::of(state, *ix)).collect();
+                    (state.sources().to_vec(), wanted)
+                }
+                _ => return Ok(()),
+            };
+            for (it, fetched) in wanted.iter().zip(self.fetch(&sources, &wanted)?) {
+                if let Some(Body::Message(message)) = fetched.map(|fetched| fetched.body) {
+                    visit(&it.entry_id, &message.parse()?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes every growing message whole, before the store closes.
+    pub(crate) fn settle_all(self: &std::sync::Arc<Self>) {
+        for session in self.sessions.all() {
+            let growing = matches!(&*session.read(), Loaded::Present(state) if state.growing().is_some());
+            if growing {
+                let settled = crate::block_on(self.mutate(&session.id, |state, _| {
+                    Ok(decide::Decision { records: decide::settle(state)?.into_iter().collect(), response: () })
+                }));
+                if let Err(error) = settled {
+                    self.warn(&format!("session {}: {error}", session.id));
+                }
+            }
+        }
+    }
+}
+
+fn grows(state: &SessionState, ix: NodeIx) -> bool {
+    state.growing().is_some_and(|growing| growing.node() == ix && growing.message().is_some())
+}
+
+fn base_key(state: &SessionState) -> Option<FileKey> {
+    state.base().map(|base| FileKey { session_id: base.session_id.clone(), born: base.born.to_string() })
+}
+
+/// What the journal keeps of a deleted session.
+fn tombstone(state: &SessionState, timestamp: i64) -> Vec<u8> {
+    let tombstone = Tombstone { timestamp, metadata: state.meta().metadata.clone() };
+    serde_json::to_vec(&tombstone).unwrap_or_default()
+}

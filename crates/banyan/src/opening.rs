@@ -1,0 +1,118 @@
+//! Opening a store: the log recovers, the catalogue catches up, work begins.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use banyan_index::{Catalogue, IndexError, Opened};
+use banyan_log::disk::{Disk, MemDisk, OsDisk};
+use banyan_log::{FsLog, LogError, Recovered, SessionLog};
+use banyan_model::Error;
+
+use crate::hub::Hub;
+use crate::sessions::Sessions;
+use crate::store::{Settings, Store};
+use crate::{Banyan, Options};
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The log could not be opened.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The catalogue could not be opened or rebuilt.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// A session could not be read.
+    #[error(transparent)]
+    Session(#[from] Error),
+}
+
+/// Where the catalogue is, within a data directory.
+const CATALOGUE: &str = ".banyan/index/catalogue.sqlite";
+
+impl Banyan {
+    /// Opens a data directory, and makes it when it is not there. One process owns a directory at a time.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
+        let disk = Arc::new(OsDisk::new(dir.as_ref().to_owned()));
+        Self::open_on(disk, Some(&dir.as_ref().join(CATALOGUE)), options)
+    }
+
+    /// A store in memory, which ends with the process.
+    pub fn in_memory(options: Options) -> Result<Self, OpenError> {
+        Self::open_on(Arc::new(MemDisk::new()), None, options)
+    }
+
+    /// Opens a store on any disk, with its catalogue in a file or in memory. For simulations.
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        catalogue: Option<&Path>,
+        options: Options,
+    ) -> Result<Self, OpenError> {
+        let log_options = banyan_log::Options { durability: options.durability, ..options.log.clone() };
+        let (log, recovered) = FsLog::open(disk, log_options)?;
+        if let Some(dir) = catalogue.and_then(Path::parent) {
+            std::fs::create_dir_all(dir).map_err(|error| LogError::Io {
+                doing: format!("making {}", dir.display()),
+                cause: error.to_string(),
+            })?;
+        }
+        let (catalogue, rebuild) = match catalogue.map(Catalogue::open).transpose()? {
+            Some(Opened::Ready(catalogue)) => (catalogue, None),
+            Some(Opened::Rebuild(catalogue, reason)) => (catalogue, Some(reason.to_string())),
+            None => (Catalogue::in_memory()?, Some("it is in memory".to_owned())),
+        };
+        let store = Arc::new(Store {
+            log,
+            catalogue,
+            sessions: Sessions::new(options.cached_sessions, options.cached_entries),
+            hub: Arc::new(Hub::default()),
+            settings: Settings {
+                limits: options.limits,
+                blob_threshold: options.blob_threshold,
+                bounds: options.bounds(),
+            },
+            progress: options.progress,
+            housekeeper: std::sync::Mutex::default(),
+            errands: Arc::default(),
+        });
+        store.catch_up(&recovered, rebuild)?;
+        Ok(Self { store })
+    }
+}
+
+impl Store {
+    fn catch_up(self: &Arc<Self>, recovered: &Recovered, rebuild: Option<String>) -> Result<(), OpenError> {
+        for warning in &recovered.warnings {
+            self.warn(warning);
+        }
+        match rebuild {
+            Some(_) => self.rebuild_catalogue()?,
+            None => self.reconcile(recovered)?,
+        }
+        self.log.raise_head(self.catalogue.applied()?);
+        let store = Arc::downgrade(self);
+        self.log.start(Box::new(move |through| match store.upgrade() {
+            Some(store) => store.catalogue_through(through),
+            None => Ok(()),
+        }))?;
+        self.hub.begin(self.log.head());
+        if recovered.commits > 0 {
+            self.remove_unused_content()?;
+        }
+        self.start_housekeeper();
+        Ok(())
+    }
+
+    /// The catalogue is durable up to a commit, so that the log may let go of it.
+    fn catalogue_through(&self, through: banyan_model::CommitNo) -> Result<(), LogError> {
+        match self.catalogue.flush_through(through).and_then(|()| self.catalogue.sync()) {
+            // A damaged catalogue is rebuilt from the session files when the store is opened next.
+            Ok(()) | Err(IndexError::Damaged { .. }) => Ok(()),
+            Err(error) => Err(LogError::Full(error.to_string())),
+        }
+    }
+
+    pub(crate) fn warn(&self, warning: &str) {
+        self.progress.warn(warning);
+    }
+}

@@ -1,0 +1,51 @@
+//! How a store behaves.
+
+use banyan_core::limits::Limits;
+use banyan_log::Durability;
+
+use crate::hub::Bounds;
+use crate::progress::Progress;
+
+/// How a store behaves. `Options::default()` is what most want.
+pub struct Options {
+    /// When an answer leaves.
+    pub durability: Durability,
+    /// How much one call may ask for.
+    pub limits: Limits,
+    /// A string of this many bytes or more is stored once, by its content.
+    pub blob_threshold: usize,
+    /// How many sessions are kept in memory when nobody uses them.
+    pub cached_sessions: usize,
+    /// How many entries, over all sessions, are kept in memory when nobody uses them.
+    pub cached_entries: usize,
+    /// How many events a subscriber may be behind before it is told that it lagged.
+    pub subscriber_events: usize,
+    /// How many bytes of events a subscriber may be behind.
+    pub subscriber_bytes: usize,
+    /// The write-ahead log's settings.
+    pub log: banyan_log::Options,
+    /// Hears about work that takes a while.
+    pub progress: Box<dyn Progress>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Synced,
+            limits: Limits::default(),
+            blob_threshold: banyan_core::blobs::DEFAULT_THRESHOLD,
+            cached_sessions: 4096,
+            cached_entries: 1_000_000,
+            subscriber_events: 1024,
+            subscriber_bytes: 32 << 20,
+            log: banyan_log::Options::default(),
+            progress: Box::new(()),
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds { events: self.subscriber_events, bytes: self.subscriber_bytes }
+    }
+}

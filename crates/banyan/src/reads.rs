@@ -1,0 +1,208 @@
+//! The functions that only look.
+
+use std::collections::HashMap;
+
+use banyan_core::cursor::ListCursor;
+use banyan_core::page::{self, Page};
+use banyan_core::state::{NodeIx, SessionState, Source};
+use banyan_core::{NodeKind, content};
+use banyan_index::{IndexError, ListQuery};
+use banyan_model::*;
+
+use crate::Banyan;
+use crate::bodies::{Body, Fetched, Wanted};
+use crate::store::Store;
+
+impl Banyan {
+    /// A session's title, status and other metadata.
+    pub async fn get(&self, request: GetRequest) -> Result<Option<GetResponse>, Error> {
+        let meta = self.store.look(&request.session_id, |state| state.meta().as_ref().clone())?;
+        Ok(meta.map(|meta| GetResponse { meta }))
+    }
+
+    /// A page of sessions.
+    pub async fn list(&self, request: ListRequest) -> Result<ListResponse, Error> {
+        let order = request.order.unwrap_or(ListOrder::UpdatedDesc);
+        let after = request.cursor.as_deref().map(|text| ListCursor::decode(text, order)).transpose()?;
+        let query = ListQuery {
+            order,
+            after: after.as_ref().map(|cursor| (cursor.key, &cursor.id)),
+            status: request.status,
+            metadata: request.metadata.as_ref(),
+            limit: self.store.settings.limits.page_size(request.limit),
+        };
+        let page = match self.store.catalogue.list(&query) {
+            Err(IndexError::Damaged { .. }) => {
+                self.store.rebuild_catalogue().map_err(|error| Error::storage(error.to_string()))?;
+                self.store.catalogue.list(&query)
+            }
+            listed => listed,
+        };
+        let page = page.map_err(|error| Error::storage(error.to_string()))?;
+        let last = page.sessions.last().filter(|_| page.more);
+        let next_cursor = last.map(|meta| ListCursor::after(order, meta).encode());
+        Ok(ListResponse { sessions: page.sessions, next_cursor })
+    }
+
+    /// A page of the active path, oldest first.
+    pub async fn messages(&self, request: MessagesRequest) -> Result<MessagesResponse, Error> {
+        let limits = self.store.settings.limits;
+        let planned = self.store.plan(&request.session_id, |state| page::messages(state, &request, &limits))?;
+        let (messages, next_cursor) = self.store.items(planned, request.include_image_data)?;
+        Ok(MessagesResponse { messages, next_cursor })
+    }
+
+    /// Named entries of the active path, or all between two of them.
+    pub async fn messages_range(
+        &self,
+        request: MessagesRangeRequest,
+    ) -> Result<MessagesRangeResponse, Error> {
+        let limits = self.store.settings.limits;
+        let planned =
+            self.store.plan(&request.session_id, |state| page::messages_range(state, &request, &limits))?;
+        let (messages, next_cursor) = self.store.items(planned, request.include_image_data)?;
+        Ok(MessagesRangeResponse { messages, next_cursor })
+    }
+
+    /// The newest page of the active path.
+    pub async fn messages_tail(&self, request: MessagesTailRequest) -> Result<MessagesTailResponse, Error> {
+        let (planned, elided, has_more) = self.store.plan_tail(&request)?;
+        let (mut messages, _) = self.store.items(planned, request.include_image_data)?;
+        for item in &mut messages {
+            if let Some(message) = elided.get(&item.entry_id) {
+                item.message = Some(message.clone());
+                item.elided = true;
+            }
+        }
+        let oldest_entry_id = messages.first().map(|item| item.entry_id.clone());
+        Ok(MessagesTailResponse { messages, has_more, oldest_entry_id })
+    }
+
+    /// One entry of any branch.
+    pub async fn get_message(&self, request: GetMessageRequest) -> Result<Option<GetMessageResponse>, Error> {
+        let found = self.store.look(&request.session_id, |state| {
+            let ix = state.find(&request.entry_id)?;
+            Some((state.sources().to_vec(), Wanted::of(state, ix)))
+        })?;
+        let Some((sources, wanted)) = found.flatten() else { return Ok(None) };
+        let Some(mut fetched) = self.store.fetch_one(&sources, &wanted)? else { return Ok(None) };
+        if request.include_image_data == Some(false) {
+            without_image_data(&mut fetched.body)?;
+        }
+        Ok(Some(GetMessageResponse { entry: wanted.entry(fetched) }))
+    }
+
+    /// Every entry of every branch, without content.
+    pub async fn tree(&self, request: TreeRequest) -> Result<TreeResponse, Error> {
+        self.store
+            .look(&request.session_id, page::tree)?
+            .unwrap_or_else(|| Err(Error::not_found(&request.session_id)))
+    }
+}
+
+/// Entries to be read, once the state is let go.
+struct Planned {
+    sources: Vec<Source>,
+    wanted: Vec<Wanted>,
+    next_cursor: Option<String>,
+}
+
+impl Planned {
+    fn of(state: &SessionState, nodes: &[NodeIx], next_cursor: Option<String>) -> Self {
+        let wanted = nodes.iter().map(|ix| Wanted::of(state, *ix)).collect();
+        Self { sources: state.sources().to_vec(), wanted, next_cursor }
+    }
+}
+
+/// What a tail shows instead of whole messages.
+type Elided = HashMap<EntryId, Raw<AgentMessage>>;
+
+impl Store {
+    fn plan(
+        &self,
+        id: &SessionId,
+        page: impl FnOnce(&SessionState) -> Result<Page, Error>,
+    ) -> Result<Planned, Error> {
+        let planned =
+            self.look(id, |state| page(state).map(|page| Planned::of(state, &page.nodes, page.next_cursor)));
+        planned?.unwrap_or_else(|| Err(Error::not_found(id)))
+    }
+
+    /// Plans a tail. What its plan depends on is read between attempts, never while the state is held.
+    fn plan_tail(&self, request: &MessagesTailRequest) -> Result<(Planned, Elided, bool), Error> {
+        let limits = self.settings.limits;
+        let mut read: HashMap<NodeIx, page::Loaded> = HashMap::new();
+        loop {
+            let mut missing = Vec::new();
+            let planned = self.look(&request.session_id, |state| {
+                let outcome = page::messages_tail(state, request, &limits, &mut |ix| {
+                    read.get(&ix).cloned().ok_or_else(|| {
+                        missing = around(state, ix);
+                        Error::storage("not read yet")
+                    })
+                });
+                if !missing.is_empty() {
+                    missing.retain(|ix| !read.contains_key(ix));
+                    return Ok(Err(Planned::of(state, &missing, None)));
+                }
+                outcome.map(|tail| {
+                    let nodes: Vec<NodeIx> = tail.items.iter().map(|item| item.node).collect();
+                    let elided = tail.items.iter().filter_map(|item| Some((state.id(item.node), item.elided.clone()?)));
+                    Ok((Planned::of(state, &nodes, None), elided.collect(), tail.has_more))
+                })
+            })?;
+            match planned.unwrap_or_else(|| Err(Error::not_found(&request.session_id)))? {
+                Ok(planned) => return Ok(planned),
+                Err(to_read) => {
+                    for (ix, fetched) in missing.iter().zip(self.fetch(&to_read.sources, &to_read.wanted)?) {
+                        read.insert(*ix, loaded(fetched)?);
+                    }
+                }
+            }
+        }
+    }
+
+    fn items(
+        &self,
+        planned: Planned,
+        include_image_data: Option<bool>,
+    ) -> Result<(Vec<MessageItem>, Option<String>), Error> {
+        let fetched = self.fetch(&planned.sources, &planned.wanted)?;
+        let mut items = Vec::with_capacity(fetched.len());
+        for (wanted, fetched) in planned.wanted.iter().zip(fetched) {
+            let Some(mut fetched) = fetched else { continue };
+            if include_image_data == Some(false) {
+                without_image_data(&mut fetched.body)?;
+            }
+            items.push(wanted.item(fetched));
+        }
+        Ok((items, planned.next_cursor))
+    }
+}
+
+/// An entry and those before it on the active path, which are likely to be asked for next.
+fn around(state: &SessionState, ix: NodeIx) -> Vec<NodeIx> {
+    const AHEAD: usize = 64;
+    let depth = state.node(ix).depth() as usize;
+    let before = state.path().get(depth.saturating_sub(AHEAD)..depth).unwrap_or_default();
+    let readable = before.iter().filter(|ix| !state.node(**ix).is_damaged() && state.node(**ix).kind() != NodeKind::Lost);
+    readable.copied().chain([ix]).collect()
+}
+
+fn loaded(fetched: Option<Fetched>) -> Result<page::Loaded, Error> {
+    let Some(fetched) = fetched else { return Ok(page::Loaded::default()) };
+    let message = match fetched.body {
+        Body::Message(message) => Some(message.parse()?),
+        Body::Custom(_) => None,
+    };
+    Ok(page::Loaded { origin: fetched.origin, message })
+}
+
+fn without_image_data(body: &mut Body) -> Result<(), Error> {
+    if let Body::Message(message) = body {
+        let mut parsed = message.parse()?;
+        content::drop_image_data(&mut parsed);
+        *message = Raw::of(&parsed)?;
+    }
+    Ok(())
+}

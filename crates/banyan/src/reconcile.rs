@@ -1,0 +1,187 @@
+//! Bringing the catalogue in line with the session files, after a crash or when somebody else wrote to them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use banyan_core::names;
+use banyan_index::{FileKey, IndexError, Row, SeenFile, SessionFile, Standing};
+use banyan_log::{At, Recovered, SessionLog};
+use banyan_model::{CommitNo, SessionId};
+
+use crate::load::Read;
+use crate::opening::OpenError;
+use crate::store::Store;
+
+/// The state under which the catalogue remembers how the directory looked when it was closed.
+const DIRECTORY: &str = "directory";
+
+/// So many session files are looked at when the store is opened; more are looked at when they are used.
+const LOOK_AT_ALL: u64 = 20_000;
+
+impl Store {
+    /// Makes the catalogue anew from the session files.
+    pub(crate) fn rebuild_catalogue(&self) -> Result<(), OpenError> {
+        let sessions = self.log.sessions()?;
+        self.progress.begin("Rebuilding the catalogue", sessions.len() as u64);
+        let mut bases: HashMap<String, SessionId> = HashMap::new();
+        let mut last = CommitNo(0);
+        self.catalogue.rebuild::<OpenError>(|sink| {
+            for (done, id) in sessions.iter().enumerate() {
+                if let Some(read) = self.read(At::Live(id), id)? {
+                    let row = self.row(id, &read, Standing::Listed);
+                    last = last.max(row.commit);
+                    if let Some(base) = &row.file.base {
+                        bases.insert(base.born.clone(), base.session_id.clone());
+                    }
+                    sink.put(&row)?;
+                }
+                self.progress.step(done as u64 + 1);
+            }
+            for born in self.log.retained() {
+                let Some(id) = bases.get(&born.to_string()) else { continue };
+                if let Some(read) = self.read(At::Incarnation(id, born), id)? {
+                    sink.put(&self.row(id, &read, Standing::Retained))?;
+                }
+            }
+            last = last.max(self.log.head());
+            Ok(last)
+        })?;
+        self.progress.end();
+        self.drop_unused_bases()?;
+        Ok(())
+    }
+
+    /// Catches up with what the catalogue has not seen.
+    pub(crate) fn reconcile(&self, recovered: &Recovered) -> Result<(), OpenError> {
+        let touched: HashSet<&str> =
+            recovered.touched.iter().filter_map(|path| path.strip_suffix(".jsonl")).collect();
+        let looks_the_same = recovered.commits == 0
+            && self.log.directory_stamp().is_some()
+            && self.catalogue.state(DIRECTORY)? == self.log.directory_stamp();
+        if looks_the_same && self.catalogue.count()? > LOOK_AT_ALL {
+            return Ok(());
+        }
+        let mut known: HashMap<String, SeenFile> = HashMap::new();
+        self.catalogue.files(|seen| {
+            if seen.standing == Standing::Listed {
+                known.insert(seen.stem.clone(), seen);
+            }
+        })?;
+        let sessions = self.log.sessions()?;
+        let unknown = |id: &&SessionId| {
+            let stem = names::file_stem(id);
+            let Some(seen) = known.get(&stem) else { return true };
+            touched.contains(stem.as_str())
+                || self.log.stamp(At::Live(id)).ok().flatten().map(|(len, _)| len) != Some(seen.length)
+        };
+        let changed: Vec<&SessionId> = sessions.iter().filter(unknown).collect();
+        let present: HashSet<String> = sessions.iter().map(names::file_stem).collect();
+        self.progress.begin("Catching up with the session files", changed.len() as u64);
+        for seen in known.values().filter(|seen| !present.contains(&seen.stem)) {
+            self.forget_missing(&seen.key)?;
+        }
+        for (done, id) in changed.into_iter().enumerate() {
+            self.look_again(id)?;
+            self.progress.step(done as u64 + 1);
+        }
+        self.progress.end();
+        self.catalogue.flush()?;
+        self.drop_unused_bases()
+    }
+
+    /// Notes a session as its file is now.
+    fn look_again(&self, id: &SessionId) -> Result<(), OpenError> {
+        match self.read(At::Live(id), id)? {
+            Some(read) => self.catalogue.note(self.row(id, &read, Standing::Listed)),
+            None => self.catalogue.forget(id),
+        }
+        Ok(())
+    }
+
+    /// A session whose file is gone was deleted just before a crash, or by somebody else.
+    fn forget_missing(&self, key: &FileKey) -> Result<(), OpenError> {
+        let kept = key.born.parse().is_ok_and(|born| self.log.is_retained(born));
+        match self.catalogue.file(key)? {
+            Some(mut row) if kept => {
+                row.standing = Standing::Retained;
+                self.catalogue.note(row);
+            }
+            _ => self.catalogue.forget(&key.session_id),
+        }
+        Ok(())
+    }
+
+    /// Lets go of records that were kept for forks which are gone.
+    fn drop_unused_bases(&self) -> Result<(), OpenError> {
+        let mut kept: HashMap<String, FileKey> = HashMap::new();
+        self.catalogue.files(|seen| {
+            if seen.standing == Standing::Retained {
+                kept.insert(seen.key.born.clone(), seen.key);
+            }
+        })?;
+        for born in self.log.retained() {
+            match kept.remove(&born.to_string()) {
+                Some(key) => self.release_bases(Some(key)),
+                None => self.log.release(born)?,
+            }
+        }
+        for key in kept.into_values() {
+            self.catalogue.release(&key);
+        }
+        Ok(())
+    }
+
+    /// Removes content that a crash left without a user.
+    pub(crate) fn remove_unused_content(&self) -> Result<(), OpenError> {
+        self.collect_garbage();
+        for hash in self.log.blobs()? {
+            self.log.remove_blob(&hash, &|| match blake3::Hash::from_hex(&hash) {
+                Ok(known) => self.catalogue.blob_users(&known).is_ok_and(|users| users == 0),
+                // Half-written content that never got its name.
+                Err(_) => true,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Remembers how the directory looks, for the next opening.
+    pub(crate) fn note_clean_close(&self) {
+        if let Some(stamp) = self.log.directory_stamp() {
+            // Without it the next opening looks at every file, which is only slower.
+            let _ = self.catalogue.set_state(DIRECTORY, &stamp);
+        }
+        let closed = self.catalogue.flush_through(self.log.head()).and_then(|()| self.catalogue.close());
+        if let Err(error) = closed {
+            self.warn(&format!("the catalogue could not be written and will be rebuilt: {error}"));
+        }
+    }
+
+    fn row(&self, id: &SessionId, read: &Read, standing: Standing) -> Row {
+        let state = &read.state;
+        let base = state.base().map(|base| FileKey {
+            session_id: base.session_id.clone(),
+            born: base.born.to_string(),
+        });
+        Row {
+            file: Arc::new(SessionFile {
+                key: FileKey { session_id: id.clone(), born: state.born().to_string() },
+                stem: names::file_stem(id),
+                base,
+            }),
+            standing,
+            meta: Arc::clone(state.meta()),
+            length: read.length,
+            modified: 0,
+            commit: state.last_commit(),
+            blobs: read.blobs.clone(),
+        }
+    }
+
+    /// Notes a session again when its file is not as the catalogue knows it.
+    pub(crate) fn notice(&self, id: &SessionId, read: &Read) -> Result<(), IndexError> {
+        if self.catalogue.get(id)?.is_none_or(|row| row.length != read.length) {
+            self.catalogue.note(self.row(id, read, Standing::Listed));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,271 @@
+//! The past as events: the same ids and payloads that subscribers saw when it happened.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use banyan_core::event::Narrator;
+use banyan_core::filter;
+use banyan_core::record::{self, Envelope, Grew, Head, Record, StoredRecord};
+use banyan_core::state::{Place, SessionState, SourceIx};
+use banyan_log::{At, JournalEntry, JournalKind, Replay, SessionLog};
+use banyan_model::{
+    CommitNo, DeletedEvent, EntryId, Error, Event, EventFilter, EventPayload, Json, Object, Position, Raw,
+    Seq, SessionEntry, SessionId,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::bodies::Wanted;
+use crate::store::Store;
+
+/// What the journal keeps of a deleted session.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Tombstone {
+    pub(crate) timestamp: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metadata: Option<Object>,
+}
+
+/// What is still to be told of the past.
+pub(crate) enum Backlog {
+    /// Everything after a commit, over all sessions, up to another.
+    Journal { after: CommitNo, upto: CommitNo },
+    /// Lines of one session.
+    Session { id: SessionId, lines: VecDeque<Place>, narrator: Box<Narrator> },
+}
+
+/// What came of asking for more of the past.
+pub(crate) enum More {
+    /// Some of it; there may be more.
+    Some(Vec<Event>),
+    /// There is nothing left.
+    Done,
+    /// The order is no longer kept that far back.
+    Forgotten,
+}
+
+/// How many commits or lines are told at a time.
+const AT_ONCE: usize = 256;
+
+impl Store {
+    /// The next events of a backlog. Those not asked for are left out.
+    pub(crate) fn tell_more(&self, backlog: &mut Backlog, filters: &[EventFilter]) -> Result<More, Error> {
+        let mut events = match backlog {
+            Backlog::Journal { after, upto } => {
+                let mut entries = Vec::new();
+                let replayed = self.log.replay(*after, *upto, &mut |entry| {
+                    entries.push(entry);
+                    entries.len() < AT_ONCE
+                })?;
+                if let Replay::Forgotten(_) = replayed {
+                    return Ok(More::Forgotten);
+                }
+                let Some(last) = entries.last() else { return Ok(More::Done) };
+                *after = last.commit;
+                self.tell_entries(&entries, filters)?
+            }
+            Backlog::Session { id, lines, narrator } => {
+                if lines.is_empty() {
+                    return Ok(More::Done);
+                }
+                let some: Vec<Place> = lines.drain(..AT_ONCE.min(lines.len())).collect();
+                self.tell_lines(id, &some, narrator)?
+            }
+        };
+        events.retain(|event| filters.iter().any(|filter| filter::event_matches(filter, event)));
+        Ok(More::Some(events))
+    }
+
+    /// The lines of a session after a commit, ready to be told. `None` when there is no such session.
+    pub(crate) fn session_backlog(&self, id: &SessionId, after: CommitNo) -> Result<Option<Backlog>, Error> {
+        let mut lines = VecDeque::new();
+        let mut first = None;
+        self.log.scan(At::Live(id), &mut |offset, line| {
+            let Ok(Head { envelope: Some(envelope), kind, .. }) = Head::parse(line) else { return };
+            let last = match &kind {
+                record::HeadKind::Grew(grew) => grew.last_commit,
+                _ => envelope.commit,
+            };
+            if last > after {
+                first.get_or_insert(envelope.seq);
+                lines.push_back(Place { source: SourceIx::OWN, offset, len: line.len() as u32 });
+            }
+        })?;
+        let narrator = self.look(id, |state| self.narrator_at(state, first.unwrap_or(state.next_seq())))?;
+        let Some(narrator) = narrator.transpose()? else { return Ok(None) };
+        Ok(Some(Backlog::Session { id: id.clone(), lines, narrator: Box::new(narrator) }))
+    }
+
+    fn tell_entries(&self, entries: &[JournalEntry], filters: &[EventFilter]) -> Result<Vec<Event>, Error> {
+        let mut events = Vec::new();
+        let mut line: Option<(SessionId, u64, Vec<Event>)> = None;
+        for entry in entries {
+            let wanted = |filter: &EventFilter| filter.session_id.as_ref().is_none_or(|id| *id == entry.session);
+            if !filters.iter().any(wanted) {
+                continue;
+            }
+            match &entry.kind {
+                JournalKind::Removed(tombstone) => events.extend(deleted(entry, tombstone)),
+                JournalKind::Lines { offset, len } if self.is_live(entry)? => {
+                    let place = Place { source: SourceIx::OWN, offset: *offset, len: *len };
+                    events.extend(self.tell_range(&entry.session, place)?);
+                }
+                JournalKind::Addition { offset, index } if self.is_live(entry)? => {
+                    let known = line.as_ref().is_some_and(|(id, at, told)| {
+                        *id == entry.session && at == offset && told.len() > *index as usize
+                    });
+                    if !known {
+                        let told = self.tell_open_line(&entry.session, *offset)?;
+                        line = Some((entry.session.clone(), *offset, told));
+                    }
+                    let told = line.as_ref().and_then(|(_, _, told)| told.get(*index as usize));
+                    events.extend(told.cloned());
+                }
+                JournalKind::Lines { .. } | JournalKind::Addition { .. } => {}
+            }
+        }
+        Ok(events)
+    }
+
+    /// Whether a commit's records are those of the session that has the id now.
+    fn is_live(&self, entry: &JournalEntry) -> Result<bool, Error> {
+        Ok(self.look(&entry.session, |state| state.born() == entry.born)?.unwrap_or(false))
+    }
+
+    /// Tells the lines of one commit.
+    fn tell_range(&self, id: &SessionId, range: Place) -> Result<Vec<Event>, Error> {
+        let bytes = self.log.read(At::Live(id), range.offset, range.len as usize)?;
+        let mut narrator = None;
+        let mut events = Vec::new();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            events.extend(self.tell_line(id, line, &mut narrator)?);
+        }
+        Ok(events)
+    }
+
+    /// Tells every addition of a line that may still be open.
+    fn tell_open_line(&self, id: &SessionId, offset: u64) -> Result<Vec<Event>, Error> {
+        let mut bytes = Vec::new();
+        loop {
+            let more = self.log.read(At::Live(id), offset + bytes.len() as u64, 4096.max(bytes.len()))?;
+            let end = more.iter().position(|byte| *byte == b'\n');
+            bytes.extend_from_slice(&more[..end.map_or(more.len(), |end| end + 1)]);
+            if end.is_some() || more.is_empty() {
+                return self.tell_line(id, &bytes, &mut None);
+            }
+        }
+    }
+
+    fn tell_lines(&self, id: &SessionId, places: &[Place], narrator: &mut Narrator) -> Result<Vec<Event>, Error> {
+        let mut events = Vec::new();
+        let mut current = Some(narrator.clone());
+        for place in places {
+            let line = self.log.read(At::Live(id), place.offset, place.len as usize)?;
+            events.extend(self.tell_line(id, &line, &mut current)?);
+        }
+        if let Some(current) = current {
+            *narrator = current;
+        }
+        Ok(events)
+    }
+
+    /// Tells one line. A line that cannot be read is passed over: damage is told elsewhere.
+    fn tell_line(
+        &self,
+        id: &SessionId,
+        line: &[u8],
+        narrator: &mut Option<Narrator>,
+    ) -> Result<Vec<Event>, Error> {
+        let Ok(stored) = record::parse_full(line).or_else(|_| record::parse_full_open(line)) else {
+            return Ok(Vec::new());
+        };
+        let (Some(envelope), StoredRecord::Own(record)) = (stored.envelope, stored.record) else {
+            return Ok(Vec::new());
+        };
+        let Some(record) = self.with_content(record)? else { return Ok(Vec::new()) };
+        let told = self.look(id, |state| {
+            if narrator.is_none() {
+                *narrator = Some(self.narrator_at(state, envelope.seq)?);
+            }
+            match narrator {
+                Some(narrator) => self.narrate(state, narrator, envelope, &record),
+                None => Ok(Vec::new()),
+            }
+        })?;
+        told.unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    fn narrate(
+        &self,
+        state: &SessionState,
+        narrator: &mut Narrator,
+        envelope: Envelope,
+        record: &Record,
+    ) -> Result<Vec<Event>, Error> {
+        if let Record::Grew(Grew { entry_id, .. }) = record
+            && state.find(entry_id).is_none()
+        {
+            return Ok(Vec::new());
+        }
+        let told = narrator.tell(envelope, record, &mut |id, seq| self.entry_as_of(state, id, seq));
+        // What a lost message said cannot be told again.
+        Ok(told.unwrap_or_default())
+    }
+
+    fn entry_as_of(&self, state: &SessionState, id: &EntryId, seq: Seq) -> Result<SessionEntry, Error> {
+        let missing = || Error::entry_not_found(state.session_id(), id);
+        let ix = state.find(id).ok_or_else(missing)?;
+        let wanted = Wanted::as_of(state, ix, seq);
+        let fetched = self.fetch_one(state.sources(), &wanted)?.ok_or_else(missing)?;
+        Ok(wanted.entry(fetched))
+    }
+
+    /// A narrator that knows the session as it was just before a record.
+    fn narrator_at(&self, state: &SessionState, seq: Seq) -> Result<Narrator, Error> {
+        let status = state.status_before(seq);
+        if state.metas_before(Seq(u64::MAX)).nth(1).is_none() {
+            return Ok(Narrator::of(state).with_status(status));
+        }
+        let mut narrator = Narrator::new(state.session_id().clone()).with_status(status);
+        for place in state.metas_before(seq) {
+            let line = self.log.read(At::Live(state.session_id()), place.offset, place.len as usize)?;
+            if let Ok(stored) = record::parse_full(&line) {
+                narrator.learn(&stored.record);
+            }
+        }
+        Ok(narrator)
+    }
+
+    /// The record with its long strings back; `None` when they are lost.
+    fn with_content(&self, mut record: Record) -> Result<Option<Record>, Error> {
+        let (text, refs) = match &record {
+            Record::Message(it) => (it.message.get(), &it.blobs),
+            Record::Updated(it) => (it.message.get(), &it.blobs),
+            Record::Custom(it) => (it.data.get(), &it.blobs),
+            _ => return Ok(Some(record)),
+        };
+        if refs.is_empty() {
+            return Ok(Some(record));
+        }
+        let Some(text) = self.with_blobs(text, refs)? else { return Ok(None) };
+        match &mut record {
+            Record::Message(it) => it.message = Raw::from_text(text)?,
+            Record::Updated(it) => it.message = Raw::from_text(text)?,
+            Record::Custom(it) => it.data = Json::from_text(&text)?,
+            _ => {}
+        }
+        Ok(Some(record))
+    }
+}
+
+fn deleted(entry: &JournalEntry, tombstone: &[u8]) -> Option<Event> {
+    let tombstone: Tombstone = serde_json::from_slice(tombstone).ok()?;
+    Some(Event {
+        position: Position::new(entry.commit, 0),
+        payload: EventPayload::Deleted(DeletedEvent {
+            session_id: entry.session.clone(),
+            timestamp: tombstone.timestamp,
+        }),
+        role: None,
+        metadata: tombstone.metadata.map(Arc::new),
+    })
+}

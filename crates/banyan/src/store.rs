@@ -1,0 +1,86 @@
+//! The store: sessions in memory, the log under them, the catalogue beside them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use banyan_core::limits::Limits;
+use banyan_index::Catalogue;
+use banyan_log::{FsLog, SessionLog};
+use banyan_model::{CommitNo, Error};
+
+use crate::housekeeping::Errands;
+use crate::hub::{Bounds, Hub};
+use crate::progress::Progress;
+use crate::sessions::Sessions;
+
+/// A session database. Cloning it is cheap and gives the same one.
+#[derive(Clone)]
+pub struct Banyan {
+    pub(crate) store: Arc<Store>,
+}
+
+/// What all clones share.
+pub(crate) struct Store {
+    pub(crate) log: FsLog,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) sessions: Sessions,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) settings: Settings,
+    pub(crate) progress: Box<dyn Progress>,
+    pub(crate) housekeeper: Mutex<Option<JoinHandle<()>>>,
+    pub(crate) errands: Arc<Errands>,
+}
+
+/// What of the options is asked for later.
+pub(crate) struct Settings {
+    pub(crate) limits: Limits,
+    pub(crate) blob_threshold: usize,
+    pub(crate) bounds: Bounds,
+}
+
+impl Banyan {
+    /// Finishes what is under way, and leaves session files that hold everything. Calls after this are refused.
+    pub fn close(&self) -> Result<(), Error> {
+        self.store.settle_all();
+        self.store.close()
+    }
+
+    /// Makes everything acknowledged so far survive a power cut, whatever the durability chosen.
+    pub fn flush(&self) -> Result<(), Error> {
+        Ok(self.store.log.flush()?)
+    }
+
+    /// The last commit.
+    pub fn head(&self) -> CommitNo {
+        self.store.log.head()
+    }
+
+    /// Why writing has stopped until the store is opened again, if it has.
+    pub fn poisoned(&self) -> Option<String> {
+        self.store.log.poisoned()
+    }
+}
+
+impl Store {
+    fn close(&self) -> Result<(), Error> {
+        self.errands.stop();
+        let housekeeper = self.housekeeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The housekeeper itself may be the last to hold the store.
+        if let Some(housekeeper) = housekeeper
+            && housekeeper.thread().id() != std::thread::current().id()
+        {
+            let _ = housekeeper.join();
+        }
+        self.hub.close();
+        self.collect_garbage();
+        let closed = self.log.close();
+        self.note_clean_close();
+        Ok(closed?)
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,290 @@
+//! Subscriptions: history and live in one stream, resumable by position.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use banyan_core::state::NodeIx;
+use banyan_log::{JournalKind, Replay, SessionLog};
+use banyan_model::{
+    CommitNo, Error, Event, EventFilter, EventPayload, MessageAddedEvent, MessageUpdatedEvent, Position,
+    Revision, SessionEntry, SessionId,
+};
+
+use crate::Banyan;
+use crate::bodies::Wanted;
+use crate::hub::Seat;
+use crate::replay::{Backlog, More};
+use crate::store::Store;
+use crate::tell::created_event;
+
+/// What a subscriber asks for.
+#[derive(Clone, Debug)]
+pub struct Subscribe {
+    /// An event is delivered, once, when any of these matches it.
+    pub filters: Vec<EventFilter>,
+    /// From where on.
+    pub start: Start,
+}
+
+/// From where on a subscriber wants events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// From now on.
+    Now,
+    /// From right after a position that was seen; [`Position::BEGINNING`] is the beginning of what is kept.
+    After(Position),
+    /// One session as it is, then what follows, with no gap between.
+    Snapshot(SessionId),
+}
+
+/// What a subscription delivers.
+#[derive(Clone, Debug)]
+pub enum Delivery {
+    /// Part of a session as it is. It has no position of its own.
+    Snapshot(Box<Event>),
+    /// The snapshot is complete; a subscriber that comes back with this position continues here.
+    SnapshotEnd(Position),
+    /// Something happened.
+    Event(Arc<Event>),
+    /// The subscriber was too far behind, and this is the last delivery. It resumes from the last position that it saw.
+    Lagged,
+    /// The order is no longer kept as far back as the position asked for; what was missed must be read again.
+    Resync,
+}
+
+/// A stream of events. Dropping it ends it.
+pub struct Subscription {
+    store: Arc<Store>,
+    seat: Seat,
+    filters: Vec<EventFilter>,
+    ready: VecDeque<Delivery>,
+    backlog: Option<Backlog>,
+    /// What is not after this was delivered already.
+    seen: Position,
+    over: bool,
+}
+
+/// An index that stands for all events of a commit.
+const WHOLE: u32 = 0xff_ffff;
+
+/// When a session's own file is shorter to read than the journal of all sessions.
+const FAR_BACK: u64 = 10_000;
+
+impl Banyan {
+    /// Subscribes. A position that never existed is refused.
+    pub fn subscribe(&self, request: Subscribe) -> Result<Subscription, Error> {
+        let store = Arc::clone(&self.store);
+        if let Start::After(after) = request.start {
+            store.must_have_existed(after)?;
+        }
+        let seat = store.hub.join(request.filters.clone(), store.settings.bounds);
+        let mut subscription = Subscription {
+            store,
+            seat,
+            filters: request.filters,
+            ready: VecDeque::new(),
+            backlog: None,
+            seen: Position::BEGINNING,
+            over: false,
+        };
+        match request.start {
+            Start::Now => {}
+            Start::After(after) => subscription.begin_after(after)?,
+            Start::Snapshot(session) => subscription.begin_with(&session)?,
+        }
+        Ok(subscription)
+    }
+}
+
+impl Subscription {
+    /// The next delivery; `None` when the stream is over.
+    pub async fn next(&mut self) -> Result<Option<Delivery>, Error> {
+        loop {
+            if let Some(delivery) = self.next_of_past()? {
+                return Ok(Some(delivery));
+            }
+            if self.over {
+                return Ok(None);
+            }
+            match self.seat.receiver.recv().await {
+                Some(event) => {
+                    if let Some(delivery) = self.take(event) {
+                        return Ok(Some(delivery));
+                    }
+                }
+                None => return Ok(self.end()),
+            }
+        }
+    }
+
+    /// What can be delivered without waiting.
+    pub fn try_next(&mut self) -> Result<Option<Delivery>, Error> {
+        loop {
+            if let Some(delivery) = self.next_of_past()? {
+                return Ok(Some(delivery));
+            }
+            let Ok(event) = self.seat.receiver.try_recv() else { return Ok(None) };
+            if let Some(delivery) = self.take(event) {
+                return Ok(Some(delivery));
+            }
+        }
+    }
+
+    fn take(&mut self, event: Arc<Event>) -> Option<Delivery> {
+        self.seat.queue.taken(&event);
+        (event.position > self.seen).then(|| Delivery::Event(event))
+    }
+
+    fn end(&mut self) -> Option<Delivery> {
+        self.over = true;
+        self.seat.queue.lagged().then_some(Delivery::Lagged)
+    }
+
+    fn next_of_past(&mut self) -> Result<Option<Delivery>, Error> {
+        loop {
+            if let Some(delivery) = self.ready.pop_front() {
+                return Ok(Some(delivery));
+            }
+            let Some(backlog) = &mut self.backlog else { return Ok(None) };
+            match self.store.tell_more(backlog, &self.filters)? {
+                More::Some(events) => {
+                    let since = Position::new(self.seat.since, WHOLE);
+                    let new = events.into_iter().filter(|event| event.position > self.seen && event.position <= since);
+                    self.ready.extend(new.map(|event| Delivery::Event(Arc::new(event))));
+                }
+                More::Done => {
+                    self.backlog = None;
+                    self.seen = Position::new(self.seat.since, WHOLE);
+                }
+                More::Forgotten => {
+                    self.backlog = None;
+                    self.over = true;
+                    self.seat.receiver.close();
+                    return Ok(Some(Delivery::Resync));
+                }
+            }
+        }
+    }
+
+    fn begin_after(&mut self, after: Position) -> Result<(), Error> {
+        self.seen = after;
+        let from = CommitNo(after.commit.0.saturating_sub(u64::from(after.index != WHOLE)));
+        let upto = self.seat.since;
+        let session = the_one_session(&self.filters);
+        let far = upto.0.saturating_sub(from.0) > FAR_BACK || !self.store.journal_reaches(from, upto)?;
+        self.backlog = match session.filter(|_| far) {
+            Some(session) => self.store.session_backlog(&session, from)?,
+            None => None,
+        };
+        if self.backlog.is_none() {
+            self.backlog = Some(Backlog::Journal { after: from, upto });
+        }
+        Ok(())
+    }
+
+    fn begin_with(&mut self, session: &SessionId) -> Result<(), Error> {
+        let snapshot = self.store.snapshot(session)?.ok_or_else(|| Error::not_found(session))?;
+        self.seen = Position::new(snapshot.commit, WHOLE);
+        self.ready.extend(snapshot.events.into_iter().map(|event| Delivery::Snapshot(Box::new(event))));
+        self.ready.push_back(Delivery::SnapshotEnd(self.seen));
+        Ok(())
+    }
+}
+
+/// A session as it is.
+struct Snapshot {
+    commit: CommitNo,
+    events: Vec<Event>,
+}
+
+impl Store {
+    fn snapshot(&self, id: &SessionId) -> Result<Option<Snapshot>, Error> {
+        let planned = self.look(id, |state| {
+            let wanted: Vec<Wanted> =
+                (0..state.nodes().len() as u32).map(|ix| Wanted::of(state, NodeIx(ix))).collect();
+            let bare = |payload, role| Event {
+                position: Position::BEGINNING,
+                payload,
+                role,
+                metadata: state.metadata().cloned(),
+            };
+            let created = bare(EventPayload::Created(created_event(state.meta())), None);
+            (state.last_commit(), state.sources().to_vec(), wanted, created)
+        })?;
+        let Some((commit, sources, wanted, created)) = planned else { return Ok(None) };
+        let mut events = vec![created.clone()];
+        for (wanted, fetched) in wanted.iter().zip(self.fetch(&sources, &wanted)?) {
+            let Some(fetched) = fetched else { continue };
+            let bare = |payload| Event { payload, role: wanted.kind.role(), ..created.clone() };
+            let entry = wanted.entry(fetched);
+            let revision = entry.revision();
+            let added = added_event(id, entry);
+            let updated = updated_event(&added, revision);
+            events.push(bare(EventPayload::MessageAdded(added)));
+            events.extend(updated.map(|updated| bare(EventPayload::MessageUpdated(updated))));
+        }
+        Ok(Some(Snapshot { commit, events }))
+    }
+
+    /// Refuses a position that was never given out.
+    fn must_have_existed(&self, position: Position) -> Result<(), Error> {
+        let refuse = || Error::invalid_cursor(format!("position {position} was never given out by this store"));
+        if position == Position::BEGINNING {
+            return Ok(());
+        }
+        if position.commit > self.log.head() || position.commit.0 == 0 {
+            return Err(refuse());
+        }
+        if position.index == WHOLE {
+            return Ok(());
+        }
+        let before = CommitNo(position.commit.0 - 1);
+        let mut most = None;
+        self.log.replay(before, position.commit, &mut |entry| {
+            // Each event comes from a line, and no line has fewer bytes than this.
+            most = Some(match entry.kind {
+                JournalKind::Lines { len, .. } => len / 64,
+                JournalKind::Addition { .. } | JournalKind::Removed(_) => 1,
+            });
+            false
+        })?;
+        if most.is_some_and(|most| position.index > most) { Err(refuse()) } else { Ok(()) }
+    }
+
+    /// Whether the journal still has what follows a commit.
+    fn journal_reaches(&self, after: CommitNo, upto: CommitNo) -> Result<bool, Error> {
+        let replayed = self.log.replay(after, upto, &mut |_| false)?;
+        Ok(after.0 > 0 && !matches!(replayed, Replay::Forgotten(_)))
+    }
+}
+
+/// The session that all filters ask for, if they ask for the same one.
+fn the_one_session(filters: &[EventFilter]) -> Option<SessionId> {
+    let first = filters.first()?.session_id.clone()?;
+    filters.iter().all(|filter| filter.session_id.as_ref() == Some(&first)).then_some(first)
+}
+
+fn added_event(session: &SessionId, entry: SessionEntry) -> MessageAddedEvent {
+    let (entry_id, parent_id) = (entry.id().clone(), entry.parent_id().cloned());
+    let (timestamp, origin) = (entry.timestamp(), entry.origin().cloned());
+    let (message, custom) = match entry {
+        SessionEntry::Message(entry) => (Some(entry.message), None),
+        SessionEntry::Custom(entry) => {
+            (None, Some(banyan_model::CustomPayload { custom_type: entry.custom_type, data: entry.data }))
+        }
+    };
+    MessageAddedEvent { session_id: session.clone(), entry_id, parent_id, message, custom, origin, timestamp }
+}
+
+/// For a message that has changed: its revision, so that a later update is not taken for an older one.
+fn updated_event(added: &MessageAddedEvent, revision: Revision) -> Option<MessageUpdatedEvent> {
+    let message = added.message.clone().filter(|_| revision > Revision(0))?;
+    Some(MessageUpdatedEvent {
+        session_id: added.session_id.clone(),
+        entry_id: added.entry_id.clone(),
+        message,
+        revision,
+        origin: added.origin.clone(),
+        timestamp: added.timestamp,
+    })
+}

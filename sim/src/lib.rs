@@ -1,0 +1,1 @@
+//! Crashes, power cuts and full disks, simulated and real.
