@@ -1,3 +1,77 @@
 //! How fast Banyan is, beside its peers, in one run.
+//!
+//! `cargo run --release -p banyan-bench [-- NAME...] [--quick]`. One file for each kind of work; without names all of
+//! them run, and `docs/benchmarks.md` is written.
 
-fn main() {}
+mod append_one_writer;
+mod append_writers;
+mod cold_session;
+mod directory;
+mod fork;
+mod growing_message;
+mod list_page;
+mod long_session;
+mod machine;
+mod message_page;
+mod open_directory;
+mod probe;
+mod raw;
+mod report;
+mod rounds;
+mod session;
+mod sqlite;
+mod sqlite_group;
+mod subscriptions;
+mod workbench;
+mod writers;
+
+use report::{Report, Section};
+use workbench::{Outcome, Workbench};
+
+type Work = fn(&Workbench) -> Outcome<Section>;
+
+const WORK: [(&str, Work); 9] = [
+    ("append-writers", append_writers::run),
+    ("append-one-writer", append_one_writer::run),
+    ("message-page", message_page::run),
+    ("cold-session", cold_session::run),
+    ("fork", fork::run),
+    ("growing-message", growing_message::run),
+    ("subscriptions", subscriptions::run),
+    ("list-page", list_page::run),
+    ("open-directory", open_directory::run),
+];
+
+fn main() -> Outcome<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == probe::WORD) {
+        return probe::answer(&words[1..]);
+    }
+    let quick = words.iter().any(|word| word == "--quick");
+    let names: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "--quick").collect();
+    if let Some(unknown) = names.iter().find(|name| !WORK.iter().any(|(known, _)| known == *name)) {
+        let known: Vec<&str> = WORK.iter().map(|(name, _)| *name).collect();
+        return Err(format!("there is no work called `{unknown}`; there are {}", known.join(", ")).into());
+    }
+    let bench = Workbench::set_up(quick)?;
+    let mut report = Report::begin(&bench)?;
+    eprintln!("load average before: {}", report.load_before);
+    for (name, run) in WORK {
+        if names.is_empty() || names.contains(&name) {
+            eprintln!("{name} ...");
+            let section = run(&bench)?;
+            print!("{}", section.as_text());
+            report.sections.push(section);
+        }
+    }
+    report.end()?;
+    eprintln!("load average after: {}", report.load_after);
+    if names.is_empty() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.md");
+        std::fs::write(page, report.as_page())?;
+        eprintln!("docs/benchmarks.md is written");
+    } else {
+        eprintln!("docs/benchmarks.md is left as it is: it holds complete runs only");
+    }
+    bench.tear_down()
+}

@@ -1,1 +1,38 @@
-fn main() {}
+//! The `banyan` command: sessions from a shell.
+//!
+//! Standard output carries data and nothing else; what is said to the person goes to standard error. What the
+//! store can do is in the `banyan` crate; here it is only asked for and shown.
+
+mod args;
+mod calls;
+mod client;
+mod commands;
+mod data_dir;
+mod failure;
+mod json;
+mod progress;
+mod resolve;
+mod screen;
+mod signals;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::screen::Screen;
+
+fn main() -> ExitCode {
+    let Cli { globals, command } = Cli::parse();
+    let mut screen = Screen::new();
+    let outcome = commands::run(command, &globals, &mut screen);
+    let flushed = screen.flush();
+    match outcome.and(flushed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.tell(&globals);
+            failure.exit_code()
+        }
+    }
+}

@@ -89,7 +89,9 @@ pub enum RestoreFault {
 impl fmt::Display for RestoreFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoPlace(pointer) => write!(f, "the body has no empty string at `{pointer}` to put the blob back"),
+            Self::NoPlace(pointer) => {
+                write!(f, "the body has no empty string at `{pointer}` to put the blob back")
+            }
             Self::NotText(pointer) => write!(f, "the blob for `{pointer}` is not UTF-8 text"),
         }
     }
@@ -218,7 +220,8 @@ mod tests {
 
     #[test]
     fn given_an_image_its_bytes_are_stored_and_its_text_comes_back() {
-        let json = json!({"content": [{"type": "image", "data": STANDARD.encode([7; 30]), "mime": "image/png"}]}).to_string();
+        let json = json!({"content": [{"type": "image", "data": STANDARD.encode([7; 30]), "mime": "image/png"}]})
+            .to_string();
         let (short, pieces) = extract(&json, 20).unwrap();
         assert_eq!(short, r#"{"content":[{"type":"image","data":"","mime":"image/png"}]}"#);
         let piece = Piece { pointer: "/content/0/data".into(), bytes: vec![7; 30], encoding: Encoding::Base64 };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use banyan_model::{
     AgentMessage, CommitNo, CreatedEvent, CustomPayload, DeletedEvent, EntryId, Error, Event, EventPayload,
-    MessageAddedEvent, MessageUpdatedEvent, MetaUpdatedEvent, Object, Position, Raw, Revision, Role, Seq, SessionEntry,
-    SessionId, SessionStatus, StatusChangedEvent,
+    MessageAddedEvent, MessageUpdatedEvent, MetaUpdatedEvent, Object, Position, Raw, Revision, Role, Seq,
+    SessionEntry, SessionId, SessionStatus, StatusChangedEvent,
 };
 
 use crate::record::{Envelope, Grew, LegacyRecord, MetaSet, Record, StoredRecord};

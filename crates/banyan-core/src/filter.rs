@@ -18,9 +18,7 @@ pub fn event_matches(filter: &EventFilter, event: &Event) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use banyan_model::{
-        DeletedEvent, EventPayload, EventType, MessageAddedEvent, Position, Role, SessionId,
-    };
+    use banyan_model::{DeletedEvent, EventPayload, EventType, MessageAddedEvent, Position, Role, SessionId};
     use serde_json::{Value, json};
 
     use super::*;

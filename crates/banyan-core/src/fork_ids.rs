@@ -8,8 +8,7 @@ use banyan_model::{EntryId, SessionId};
 use crate::id_key::IdKey;
 
 /// The 74 bits of a UUIDv7 that are neither time nor version nor variant.
-const RANDOM_BITS: [u8; 16] =
-    [0, 0, 0, 0, 0, 0, 0x0f, 0xff, 0x3f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+const RANDOM_BITS: [u8; 16] = [0, 0, 0, 0, 0, 0, 0x0f, 0xff, 0x3f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
 
 /// Derives the ids of one fork.
 #[derive(Clone, Debug)]

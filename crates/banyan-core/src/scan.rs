@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use memchr::memchr2;
+
 /// A place in JSON text, moving forward only.
 #[derive(Clone, Debug)]
 pub(crate) struct Scanner<'a> {
@@ -13,8 +15,8 @@ pub(crate) struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, pos: 0 }
+    pub(crate) fn at(bytes: &'a [u8], pos: usize) -> Self {
+        Self { bytes, pos }
     }
 
     pub(crate) fn pos(&self) -> usize {
@@ -90,7 +92,7 @@ impl<'a> Scanner<'a> {
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut pos = start;
     loop {
-        pos += bytes.get(pos..)?.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        pos += memchr2(b'"', b'\\', bytes.get(pos..)?)?;
         if bytes[pos] == b'"' {
             return Some(pos);
         }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use banyan_model::{
-    AgentMessage, AppendRequest, AssistantMessage, AttachmentId, CommitNo, ContentBlock, CreateRequest, CustomPayload,
-    EntryId, Error, ExtendMessageRequest, Json, Object, SessionEntry, SessionId, SessionMeta, StopReason,
-    UpdateMessageRequest, UserMessage,
+    AgentMessage, AppendRequest, AssistantMessage, AttachmentId, CommitNo, ContentBlock, CreateRequest,
+    CustomPayload, EntryId, Error, ExtendMessageRequest, Json, Object, SessionEntry, SessionId, SessionMeta,
+    StopReason, UpdateMessageRequest, UserMessage,
 };
 use banyan_model::{CustomEntry, MessageEntry, Raw, Seq};
 
@@ -103,8 +103,7 @@ impl Session {
     /// An empty session, made by create.
     pub(crate) fn created() -> Self {
         let mut session = Self::none("?");
-        let decision = session.decide(|_, ctx| Ok(decide::create(CreateRequest::default(), ctx))).unwrap();
-        let _ = decision;
+        session.decide(|_, ctx| Ok(decide::create(CreateRequest::default(), ctx))).unwrap();
         session
     }
 
@@ -270,7 +269,8 @@ pub(crate) fn message_in(state: &SessionState, file: &[u8], ix: NodeIx) -> Agent
     let parts = state.body(ix).unwrap();
     let line = |place: crate::Place| &file[place.offset as usize..][..place.len as usize];
     let full = line(parts.full);
-    let mut message: AgentMessage = serde_json::from_str(body_text(full, &Head::parse(full).unwrap()).unwrap()).unwrap();
+    let mut message: AgentMessage =
+        serde_json::from_str(body_text(full, &Head::parse(full).unwrap()).unwrap()).unwrap();
     for place in parts.grown {
         let line = line(place);
         let stored = if line.ends_with(b"\n") { parse_full(line) } else { parse_full_open(line) };

@@ -14,21 +14,25 @@ use crate::open::{building, discard};
 use crate::row::Row;
 use crate::schema;
 use crate::store::{Home, Store};
-use crate::tags::{ANY_STATUS, MOST_PAIRS};
+use crate::tags::ANY_STATUS;
 use crate::write::{row_labels, store, use_blobs};
 
 /// Takes the rows of a rebuild.
 pub struct Sink {
     conn: Connection,
     rows: u64,
+    /// The most pairs that a row had.
+    most_pairs: usize,
 }
 
 impl Sink {
     /// Adds a file, with all the blobs that it refers to. A session may be listed once only.
     pub fn put(&mut self, row: &Row) -> Result<(), IndexError> {
-        let num = store(&self.conn, None, row, &row_labels(row))?;
+        let labels = row_labels(row);
+        let num = store(&self.conn, None, row, &labels)?;
         use_blobs(&self.conn, num, &row.blobs)?;
         self.rows += 1;
+        self.most_pairs = self.most_pairs.max(labels.pairs.len());
         Ok(())
     }
 
@@ -50,11 +54,11 @@ pub(crate) fn build<E: From<IndexError>>(
         }
         Home::Memory => schema::memory_builder()?,
     };
-    begin(&conn)?;
-    let mut sink = Sink { conn, rows: 0 };
+    conn.execute_batch("BEGIN").map_err(IndexError::from)?;
+    let mut sink = Sink { conn, rows: 0, most_pairs: 0 };
     let applied = fill(&mut sink)?;
+    complete(&sink, applied)?;
     let conn = sink.conn;
-    complete(&conn, applied)?;
     Ok(match home {
         Home::File(path) => {
             drop(conn);
@@ -65,13 +69,10 @@ pub(crate) fn build<E: From<IndexError>>(
     })
 }
 
-fn begin(conn: &Connection) -> Result<(), IndexError> {
-    Ok(conn.execute_batch("BEGIN")?)
-}
-
-fn complete(conn: &Connection, applied: CommitNo) -> Result<(), IndexError> {
-    fill_order(conn, "by_updated", "updated_at", "1 << status")?;
-    fill_order(conn, "by_created", "created_at", &ANY_STATUS.to_string())?;
+fn complete(sink: &Sink, applied: CommitNo) -> Result<(), IndexError> {
+    let conn = &sink.conn;
+    fill_order(sink, "by_updated", "updated_at", "1 << status")?;
+    fill_order(sink, "by_created", "created_at", &ANY_STATUS.to_string())?;
     conn.execute_batch(schema::INDEXES).map_err(|error| twice(conn, error))?;
     conn.execute(
         "UPDATE mark SET value = (SELECT count(*) FROM session WHERE hidden = 0) WHERE name = 'sessions'",
@@ -83,10 +84,11 @@ fn complete(conn: &Connection, applied: CommitNo) -> Result<(), IndexError> {
 }
 
 /// Gives every listed session its entries in one order.
-fn fill_order(conn: &Connection, order: &str, at: &str, bits: &str) -> Result<(), IndexError> {
+fn fill_order(sink: &Sink, order: &str, at: &str, bits: &str) -> Result<(), IndexError> {
+    let Sink { conn, most_pairs, .. } = sink;
     // `n` numbers the pairs of a session, which are eight bytes each.
     let sql = format!(
-        "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {MOST_PAIRS}) \
+        "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {most_pairs}) \
          INSERT INTO {order} (tag, at, id, num, signature) \
          SELECT CASE status WHEN 0 THEN x'00' WHEN 1 THEN x'01' WHEN 2 THEN x'02' ELSE x'03' END, {at}, id, num, \
          signature | ({bits}) FROM session WHERE hidden = 0 \

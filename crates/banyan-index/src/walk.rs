@@ -68,30 +68,24 @@ impl<'c> Walk<'c> {
     }
 }
 
-/// How far the sessions of each label are counted to find the rarest: little at first, and more while none stands out.
-const COUNTED: [i64; 3] = [64, 512, 4096];
+/// A label with fewer sessions than this is rare, less rare, rather common; the rest are common.
+const STEPS: [i64; 3] = [64, 512, 4096];
 
-/// How many labels are counted.
+/// How many labels are looked at.
 const COMPARED: usize = 8;
 
-/// Which label the fewest sessions have; the first, when all are common.
+/// Which label few sessions have, by steps; the first, when all are common.
 fn rarest(conn: &Connection, table: &str, tags: &[&[u8]]) -> Result<Option<usize>, IndexError> {
     if tags.len() < 2 {
         return Ok(tags.first().map(|_| 0));
     }
-    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE tag = ?1 LIMIT ?2)");
+    let sql = format!("SELECT 1 FROM {table} WHERE tag = ?1 LIMIT 1 OFFSET ?2");
     let mut statement = conn.prepare_cached(&sql)?;
-    for most in COUNTED {
-        let mut rarest = None;
-        let mut fewest = most;
+    for step in STEPS {
         for (i, tag) in tags.iter().enumerate().take(COMPARED) {
-            let found = statement.query_row(params![tag, most], |row| row.get(0))?;
-            if found < fewest {
-                (rarest, fewest) = (Some(i), found);
+            if !statement.exists(params![tag, step - 1])? {
+                return Ok(Some(i));
             }
-        }
-        if rarest.is_some() {
-            return Ok(rarest);
         }
     }
     Ok(Some(0))

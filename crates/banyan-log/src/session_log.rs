@@ -20,6 +20,9 @@ pub trait SessionLog: Send + Sync + 'static {
     /// `None` when there is no such session.
     fn scan(&self, at: At<'_>, visit: &mut dyn FnMut(u64, &[u8])) -> Result<Option<Scanned>, LogError>;
 
+    /// Cuts a torn last line off, so that nothing is ever written behind it.
+    fn mend(&self, at: At<'_>, scanned: Scanned) -> Result<(), LogError>;
+
     /// The first line of a session, if there is one.
     fn first_line(&self, at: At<'_>) -> Result<Option<Vec<u8>>, LogError>;
 
@@ -74,7 +77,7 @@ pub enum At<'a> {
 pub struct Scanned {
     /// Bytes that were shown.
     pub len: u64,
-    /// Bytes of a torn last line that were cut off.
+    /// Bytes of a last line without its end, which were not shown.
     pub torn: u64,
 }
 

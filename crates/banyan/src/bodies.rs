@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use banyan_core::NodeKind;
-use banyan_core::blobs::{self, BlobRef, Piece};
 use banyan_core::record::{self, Head, HeadKind, Record, StoredRecord};
 use banyan_core::state::{NodeIx, Place, SessionState, Source, SourceIx, extend_text};
 use banyan_log::{At, SessionLog};
@@ -179,9 +178,9 @@ impl Store {
         let text = if head.blobs.is_empty() {
             text.to_owned()
         } else {
-            match self.with_blobs(text, &head.blobs)? {
-                Some(text) => text,
-                None => return Ok(None),
+            match record::whole_body(text, &head.blobs, |blob| self.blob(&blob.hash)) {
+                Ok(text) => text,
+                Err(_) => return Ok(None),
             }
         };
         let body = match &head.kind {
@@ -197,14 +196,11 @@ impl Store {
         Ok(Some((body, origin)))
     }
 
-    /// A body with its long strings back in place; `None` when one is missing or damaged.
-    pub(crate) fn with_blobs(&self, text: &str, refs: &[BlobRef]) -> Result<Option<String>, Error> {
-        let mut pieces = Vec::with_capacity(refs.len());
-        for blob in refs {
-            let Some(bytes) = self.log.get_blob(&blob.hash)? else { return Ok(None) };
-            pieces.push(Piece { pointer: blob.pointer.clone(), bytes, encoding: blob.encoding });
-        }
-        Ok(blobs::restore(text, &pieces).ok())
+    /// Content by its hash.
+    pub(crate) fn blob(&self, hash: &str) -> Result<Vec<u8>, Error> {
+        self.log.get_blob(hash)?.ok_or_else(|| {
+            Error::storage(format!("content {hash} is missing or damaged; run `banyan verify`"))
+        })
     }
 
     /// The bytes at each place, in the order asked for. What is near each other is read together.

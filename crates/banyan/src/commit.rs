@@ -5,13 +5,12 @@
 use std::sync::{Arc, Weak};
 
 use banyan_core::Born;
-use banyan_core::blobs::{self, BlobRef};
 use banyan_core::decide::{Ctx, Decision};
 use banyan_core::record::{self, Head, Record};
 use banyan_core::state::{LiveAdd, SessionState, Written};
 use banyan_index::{FileKey, Row, SessionFile, Standing};
 use banyan_log::{BlobHash, Commit, Committed, Growth, LogError, Piece, Removal, SessionLog, Write, WriteDone};
-use banyan_model::{AgentMessage, Error, Json, Raw, Seq, SessionId, SessionMeta};
+use banyan_model::{AgentMessage, Error, Seq, SessionId, SessionMeta};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use crate::clock::{FreshIds, now_ms};
@@ -201,34 +200,13 @@ impl Store {
         record: &Record,
         pinned: &mut Vec<BlobHash>,
     ) -> Result<Option<Record>, Error> {
-        let mut record = match record {
-            Record::Message(_) | Record::Custom(_) | Record::Updated(_) | Record::Settled(_) => record,
-            _ => return Ok(None),
-        }
-        .clone();
-        let text = match &record {
-            Record::Message(it) => it.message.get(),
-            Record::Updated(it) => it.message.get(),
-            Record::Settled(it) => it.message.get(),
-            Record::Custom(it) => it.data.get(),
-            _ => return Ok(None),
-        };
-        let Some((short, extracted)) = blobs::extract(text, self.settings.blob_threshold) else {
+        let Some((short, pieces)) = record.take_out_blobs(self.settings.blob_threshold) else {
             return Ok(None);
         };
-        let mut refs: Vec<BlobRef> = Vec::with_capacity(extracted.len());
-        for piece in &extracted {
+        for piece in &pieces {
             pinned.push(self.log.put_blob(&piece.bytes)?);
-            refs.push(piece.blob_ref());
         }
-        match &mut record {
-            Record::Message(it) => (it.message, it.blobs) = (Raw::from_text(short)?, refs),
-            Record::Updated(it) => (it.message, it.blobs) = (Raw::from_text(short)?, refs),
-            Record::Settled(it) => (it.message, it.blobs) = (Raw::from_text(short)?, refs),
-            Record::Custom(it) => (it.data, it.blobs) = (Json::from_text(&short)?, refs),
-            _ => {}
-        }
-        Ok(Some(record))
+        Ok(Some(short))
     }
 
     fn unpin(&self, prepared: &[Prepared]) {

@@ -1,12 +1,12 @@
 //! Bringing a session into memory: its records are read once, in order, without their content.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use banyan_core::born::Born;
-use banyan_core::record::{Base, Head, HeadKind, LineFault, Salvaged, SalvagedWhat};
+use banyan_core::record::{Base, Head, HeadKind, SalvagedWhat};
 use banyan_core::state::SessionState;
-use banyan_log::{At, SessionLog};
+use banyan_log::{At, Scanned, SessionLog};
 use banyan_model::{Error, SessionId};
 
 use crate::bodies::{Body, Wanted};
@@ -16,10 +16,12 @@ use crate::store::Store;
 /// A session that was read.
 pub(crate) struct Read {
     pub(crate) state: SessionState,
-    /// The blobs that its records use.
-    pub(crate) blobs: Vec<blake3::Hash>,
-    /// How many bytes its records are.
-    pub(crate) length: u64,
+    /// The blobs that its records use, each with the first line that does.
+    pub(crate) blobs: HashMap<String, u64>,
+    /// What is wrong, by line.
+    pub(crate) faults: Vec<(u64, String)>,
+    pub(crate) scanned: Scanned,
+    pub(crate) lines: u64,
 }
 
 impl Store {
@@ -64,8 +66,13 @@ impl Store {
         if !matches!(*loaded, Loaded::NotYet) {
             return Ok(());
         }
-        *loaded = match self.read(At::Live(&session.id), &session.id)? {
+        let at = At::Live(&session.id);
+        *loaded = match self.read(at, &session.id)?.filter(|read| read.state.exists()) {
             Some(read) => {
+                self.log.mend(at, read.scanned)?;
+                for (line, fault) in &read.faults {
+                    self.warn(&format!("session {}, line {line}: {fault}", session.id));
+                }
                 self.notice(&session.id, &read).map_err(|error| Error::storage(error.to_string()))?;
                 let state = read.state;
                 self.log.expect_seq(&session.id, state.next_seq())?;
@@ -96,12 +103,12 @@ impl Store {
         Ok(self.log.first_line(At::Live(id))?.and_then(|line| base_in(&line)))
     }
 
-    /// Reads a session's records. `None` when there are none that make a session.
+    /// Reads a session's records. `None` when it has none.
     pub(crate) fn read(&self, at: At<'_>, id: &SessionId) -> Result<Option<Read>, Error> {
         let mut state: Option<SessionState> = None;
         let mut trouble = Ok(());
         let mut faults = Vec::new();
-        let mut blobs = HashSet::new();
+        let mut blobs: HashMap<String, u64> = HashMap::new();
         let mut number = 0_u64;
         let scanned = self.log.scan(at, &mut |offset, line| {
             number += 1;
@@ -121,29 +128,26 @@ impl Store {
             let len = u32::try_from(line.len()).unwrap_or(u32::MAX);
             let found = match Head::parse(line) {
                 Ok(head) => {
-                    blobs.extend(head.blobs.iter().filter_map(|blob| blake3::Hash::from_hex(&blob.hash).ok()));
+                    for blob in &head.blobs {
+                        blobs.entry(blob.hash.clone()).or_insert(number);
+                    }
                     state.apply(&head, offset, len)
                 }
                 Err(fault) => state.apply_damaged(&fault, offset, len),
             };
-            faults.extend(found.into_iter().map(|fault| (number, fault)));
+            faults.extend(found.into_iter().map(|fault| (number, fault.to_string())));
         })?;
         trouble?;
         let (Some(mut state), Some(scanned)) = (state, scanned) else { return Ok(None) };
-        faults.extend(state.finish().into_iter().map(|fault| (number, fault)));
+        faults.extend(state.finish().into_iter().map(|fault| (number, fault.to_string())));
         if scanned.torn > 0 {
-            self.warn(&format!("session {id}: {} bytes of a torn last line were cut off", scanned.torn));
+            faults.push((number + 1, format!("a last line of {} bytes was never finished", scanned.torn)));
         }
-        for (line, fault) in faults {
-            self.warn(&format!("session {id}, line {line}: {fault}"));
-        }
-        if !state.exists() {
-            return Ok(None);
+        for attached in state.attachments().values() {
+            blobs.entry(attached.blob.clone()).or_insert(0);
         }
         self.hydrate(&mut state)?;
-        let attached = state.attachments().values().map(|attached| &attached.blob);
-        blobs.extend(attached.filter_map(|hash| blake3::Hash::from_hex(hash).ok()));
-        Ok(Some(Read { state, blobs: blobs.into_iter().collect(), length: scanned.len }))
+        Ok(Some(Read { state, blobs, faults, scanned, lines: number }))
     }
 
     /// A fork's beginning: what it inherits. Without its base it begins empty.
@@ -186,7 +190,9 @@ fn base_in(line: &[u8]) -> Option<Base> {
     match Head::parse(line) {
         Ok(Head { kind: HeadKind::Created(created), .. }) => created.base,
         Ok(_) => None,
-        Err(LineFault { salvage: Some(Salvaged { what: SalvagedWhat::Created { base, .. }, .. }), .. }) => base,
-        Err(_) => None,
+        Err(fault) => match fault.salvage.map(|salvaged| salvaged.what) {
+            Some(SalvagedWhat::Created { base, .. }) => base,
+            _ => None,
+        },
     }
 }

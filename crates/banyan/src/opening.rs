@@ -61,7 +61,15 @@ impl Banyan {
             Some(Opened::Rebuild(catalogue, reason)) => (catalogue, Some(reason.to_string())),
             None => (Catalogue::in_memory()?, Some("it is in memory".to_owned())),
         };
-        let store = Arc::new(Store {
+        let store = Store::new(log, catalogue, options);
+        store.catch_up(&recovered, rebuild)?;
+        Ok(Self { store })
+    }
+}
+
+impl Store {
+    fn new(log: FsLog, catalogue: Catalogue, options: Options) -> Arc<Self> {
+        Arc::new(Self {
             log,
             catalogue,
             sessions: Sessions::new(options.cached_sessions, options.cached_entries),
@@ -74,13 +82,15 @@ impl Banyan {
             progress: options.progress,
             housekeeper: std::sync::Mutex::default(),
             errands: Arc::default(),
-        });
-        store.catch_up(&recovered, rebuild)?;
-        Ok(Self { store })
+            closed: std::sync::atomic::AtomicBool::new(false),
+        })
     }
-}
 
-impl Store {
+    /// A store that is only looked at: nothing is started, and no catalogue is opened.
+    pub(crate) fn for_reading(log: FsLog, options: Options) -> Result<Arc<Self>, OpenError> {
+        Ok(Self::new(log, Catalogue::in_memory()?, options))
+    }
+
     fn catch_up(self: &Arc<Self>, recovered: &Recovered, rebuild: Option<String>) -> Result<(), OpenError> {
         for warning in &recovered.warnings {
             self.warn(warning);

@@ -27,7 +27,7 @@ impl Store {
         let mut last = CommitNo(0);
         self.catalogue.rebuild::<OpenError>(|sink| {
             for (done, id) in sessions.iter().enumerate() {
-                if let Some(read) = self.read(At::Live(id), id)? {
+                if let Some(read) = self.read(At::Live(id), id)?.filter(|read| read.state.exists()) {
                     let row = self.row(id, &read, Standing::Listed);
                     last = last.max(row.commit);
                     if let Some(base) = &row.file.base {
@@ -91,7 +91,7 @@ impl Store {
 
     /// Notes a session as its file is now.
     fn look_again(&self, id: &SessionId) -> Result<(), OpenError> {
-        match self.read(At::Live(id), id)? {
+        match self.read(At::Live(id), id)?.filter(|read| read.state.exists()) {
             Some(read) => self.catalogue.note(self.row(id, &read, Standing::Listed)),
             None => self.catalogue.forget(id),
         }
@@ -170,16 +170,16 @@ impl Store {
             }),
             standing,
             meta: Arc::clone(state.meta()),
-            length: read.length,
+            length: read.scanned.len,
             modified: 0,
             commit: state.last_commit(),
-            blobs: read.blobs.clone(),
+            blobs: read.blobs.keys().filter_map(|hash| blake3::Hash::from_hex(hash).ok()).collect(),
         }
     }
 
     /// Notes a session again when its file is not as the catalogue knows it.
     pub(crate) fn notice(&self, id: &SessionId, read: &Read) -> Result<(), IndexError> {
-        if self.catalogue.get(id)?.is_none_or(|row| row.length != read.length) {
+        if self.catalogue.get(id)?.is_none_or(|row| row.length != read.scanned.len) {
             self.catalogue.note(self.row(id, read, Standing::Listed));
         }
         Ok(())

@@ -9,8 +9,8 @@ use banyan_core::record::{self, Envelope, Grew, Head, Record, StoredRecord};
 use banyan_core::state::{Place, SessionState, SourceIx};
 use banyan_log::{At, JournalEntry, JournalKind, Replay, SessionLog};
 use banyan_model::{
-    CommitNo, DeletedEvent, EntryId, Error, Event, EventFilter, EventPayload, Json, Object, Position, Raw,
-    Seq, SessionEntry, SessionId,
+    CommitNo, DeletedEvent, EntryId, Error, Event, EventFilter, EventPayload, Object, Position, Seq,
+    SessionEntry, SessionId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -181,7 +181,10 @@ impl Store {
         let (Some(envelope), StoredRecord::Own(record)) = (stored.envelope, stored.record) else {
             return Ok(Vec::new());
         };
-        let Some(record) = self.with_content(record)? else { return Ok(Vec::new()) };
+        let mut record = record;
+        if record.put_back_blobs(|blob| self.blob(&blob.hash)).is_err() {
+            return Ok(Vec::new());
+        }
         let told = self.look(id, |state| {
             if narrator.is_none() {
                 *narrator = Some(self.narrator_at(state, envelope.seq)?);
@@ -233,27 +236,6 @@ impl Store {
             }
         }
         Ok(narrator)
-    }
-
-    /// The record with its long strings back; `None` when they are lost.
-    fn with_content(&self, mut record: Record) -> Result<Option<Record>, Error> {
-        let (text, refs) = match &record {
-            Record::Message(it) => (it.message.get(), &it.blobs),
-            Record::Updated(it) => (it.message.get(), &it.blobs),
-            Record::Custom(it) => (it.data.get(), &it.blobs),
-            _ => return Ok(Some(record)),
-        };
-        if refs.is_empty() {
-            return Ok(Some(record));
-        }
-        let Some(text) = self.with_blobs(text, refs)? else { return Ok(None) };
-        match &mut record {
-            Record::Message(it) => it.message = Raw::from_text(text)?,
-            Record::Updated(it) => it.message = Raw::from_text(text)?,
-            Record::Custom(it) => it.data = Json::from_text(&text)?,
-            _ => {}
-        }
-        Ok(Some(record))
     }
 }
 

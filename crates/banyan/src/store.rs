@@ -1,5 +1,6 @@
 //! The store: sessions in memory, the log under them, the catalogue beside them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -29,6 +30,7 @@ pub(crate) struct Store {
     pub(crate) progress: Box<dyn Progress>,
     pub(crate) housekeeper: Mutex<Option<JoinHandle<()>>>,
     pub(crate) errands: Arc<Errands>,
+    pub(crate) closed: AtomicBool,
 }
 
 /// What of the options is asked for later.
@@ -63,6 +65,9 @@ impl Banyan {
 
 impl Store {
     fn close(&self) -> Result<(), Error> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
         self.errands.stop();
         let housekeeper = self.housekeeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The housekeeper itself may be the last to hold the store.

@@ -1,15 +1,25 @@
-//! Reading everything there is, and saying what is wrong with it. Nothing is changed.
+//! Reading everything there is, and saying what is wrong with it.
+//!
+//! What the write-ahead log still has is taken into account, as when the store is opened; no session file is changed.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::{OpenError, Progress};
+use banyan_core::names;
+use banyan_log::disk::{Disk, OsDisk};
+use banyan_log::{At, FsLog, LogError, SessionLog, inspect};
+use banyan_model::SessionId;
+
+use crate::store::Store;
+use crate::{OpenError, Options, Progress};
 
 /// What was read, and what was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Session files that were read.
     pub sessions: u64,
-    /// Records in them.
+    /// Lines in them.
     pub records: u64,
     /// Blobs that were read.
     pub blobs: u64,
@@ -48,8 +58,156 @@ impl Report {
     }
 }
 
-/// Reads a whole data directory. It must not be in use by another process.
+/// Reads a whole data directory, which no other process may be using.
 pub fn verify(dir: impl AsRef<Path>, progress: &dyn Progress) -> Result<Report, OpenError> {
-    let _ = (dir.as_ref(), progress);
-    Ok(Report::default())
+    let dir = dir.as_ref();
+    if !dir.is_dir() {
+        return Err(OpenError::Log(LogError::Io {
+            doing: format!("opening {}", dir.display()),
+            cause: "there is no such directory; name one with --data".into(),
+        }));
+    }
+    verify_on(Arc::new(OsDisk::new(dir.to_owned())), progress)
+}
+
+/// The same on any disk.
+pub fn verify_on(disk: Arc<dyn Disk>, progress: &dyn Progress) -> Result<Report, OpenError> {
+    // Before the log recovers, which takes what is damaged for what was never finished.
+    let oddities = inspect::write_ahead_log(disk.as_ref())?.into_iter().chain(inspect::journal(disk.as_ref())?);
+    let mut findings: Vec<Finding> =
+        oddities.map(|oddity| damage(oddity.path, None, oddity.reason)).collect();
+    let (log, recovered) = FsLog::open(Arc::clone(&disk), banyan_log::Options::default())?;
+    findings.extend(recovered.warnings.iter().map(|warning| {
+        let (file, reason) = warning.split_once(": ").unwrap_or(("the write-ahead log", warning));
+        damage(file.to_owned(), None, reason.to_owned())
+    }));
+    let store = Store::for_reading(log, Options::default())?;
+    let mut check = Check { store, disk, report: Report { findings, ..Report::default() }, good_blobs: HashMap::new() };
+    check.sessions(progress)?;
+    check.bases()?;
+    check.blobs()?;
+    Ok(check.report)
+}
+
+struct Check {
+    store: Arc<Store>,
+    disk: Arc<dyn Disk>,
+    report: Report,
+    /// What is known of each blob that was looked at.
+    good_blobs: HashMap<String, bool>,
+}
+
+impl Check {
+    fn sessions(&mut self, progress: &dyn Progress) -> Result<(), OpenError> {
+        let known: HashMap<String, SessionId> = self
+            .store
+            .log
+            .sessions()?
+            .into_iter()
+            .map(|id| (format!("{}.jsonl", names::file_stem(&id)), id))
+            .collect();
+        let listed = self.disk.list("").map_err(|error| LogError::Io {
+            doing: "listing the data directory".into(),
+            cause: error.to_string(),
+        })?;
+        let on_disk: HashSet<&str> = listed.iter().map(|listed| listed.name.as_str()).collect();
+        let mut names: Vec<&str> = known.keys().map(String::as_str).chain(on_disk).collect();
+        names.sort_unstable();
+        names.dedup();
+        progress.begin("Reading sessions", names.len() as u64);
+        for (done, name) in names.into_iter().enumerate() {
+            match known.get(name) {
+                Some(id) => self.session(name, At::Live(id), id)?,
+                None if name == ".banyan" => {}
+                None => self.foreign(name),
+            }
+            progress.step(done as u64 + 1);
+        }
+        progress.end();
+        Ok(())
+    }
+
+    fn session(&mut self, file: &str, at: At<'_>, id: &SessionId) -> Result<(), OpenError> {
+        self.report.sessions += 1;
+        let Some(read) = self.store.read(at, id)? else {
+            self.note(file, "an empty file; no session");
+            return Ok(());
+        };
+        self.report.records += read.lines;
+        self.report.bytes += read.scanned.len + read.scanned.torn;
+        for (line, fault) in &read.faults {
+            self.report.findings.push(damage(file.to_owned(), Some(*line), fault.clone()));
+        }
+        if !read.state.exists() && read.faults.is_empty() {
+            self.note(file, "entries without a session: session-manager stopped before it had begun");
+        }
+        let mut used: Vec<(&String, &u64)> = read.blobs.iter().collect();
+        used.sort_unstable_by_key(|(hash, line)| (**line, hash.as_str()));
+        for (hash, line) in used {
+            if !self.blob_is_good(hash)? {
+                let line = (*line > 0).then_some(*line);
+                let reason = format!("content {hash} is missing or damaged");
+                self.report.findings.push(damage(file.to_owned(), line, reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Records of deleted sessions that forks still read.
+    fn bases(&mut self) -> Result<(), OpenError> {
+        let unnamed = SessionId::from("a deleted session");
+        for born in self.store.log.retained() {
+            let file = format!(".banyan/bases/{born}.jsonl");
+            self.session(&file, At::Incarnation(&unnamed, born), &unnamed)?;
+            self.report.sessions -= 1;
+        }
+        Ok(())
+    }
+
+    fn blobs(&mut self) -> Result<(), OpenError> {
+        for (path, hash) in inspect::blobs(self.disk.as_ref())? {
+            if self.good_blobs.contains_key(&hash) {
+                continue;
+            }
+            if hash.ends_with(".tmp") {
+                self.note(&path, "content that was never finished; it goes when the store is opened");
+            } else if self.blob_is_good(&hash)? {
+                self.note(&path, "content that no session uses");
+            } else {
+                self.report.findings.push(damage(path, None, "its content is not what its name says".into()));
+            }
+        }
+        Ok(())
+    }
+
+    fn blob_is_good(&mut self, hash: &str) -> Result<bool, OpenError> {
+        if let Some(good) = self.good_blobs.get(hash) {
+            return Ok(*good);
+        }
+        let bytes = self.store.log.get_blob(hash)?;
+        self.report.blobs += 1;
+        self.report.bytes += bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        self.good_blobs.insert(hash.to_owned(), bytes.is_some());
+        Ok(bytes.is_some())
+    }
+
+    fn foreign(&mut self, name: &str) {
+        let reason = match name.strip_suffix(".jsonl") {
+            Some(stem) if names::legacy_session_id_of(stem).is_some() => {
+                "not the name that its session has here; it is ignored, rename it to be read"
+            }
+            Some(_) => "no session has such a name, or its first record does not tell which; it is ignored",
+            None => "not a file of Banyan's; it is ignored",
+        };
+        self.note(name, reason);
+    }
+
+    fn note(&mut self, file: &str, reason: &str) {
+        let (file, reason) = (file.to_owned(), reason.to_owned());
+        self.report.findings.push(Finding { file, line: None, reason, severity: Severity::Note });
+    }
+}
+
+fn damage(file: String, line: Option<u64>, reason: String) -> Finding {
+    Finding { file, line, reason, severity: Severity::Damage }
 }

@@ -1,8 +1,8 @@
 //! New entries: append, append-many.
 
 use banyan_model::{
-    AgentMessage, AppendManyRequest, AppendManyResponse, AppendRequest, AppendResponse, CustomPayload, EntryId, Error,
-    ErrorCode, Object, Raw,
+    AgentMessage, AppendManyRequest, AppendManyResponse, AppendRequest, AppendResponse, CustomPayload, EntryId,
+    Error, ErrorCode, Object, Raw,
 };
 
 use super::{Ctx, Decision, must_exist, settle};
@@ -64,16 +64,18 @@ pub fn append_many(
 }
 
 enum Body {
-    Message(AgentMessage),
+    Message(Box<AgentMessage>),
     Custom(CustomPayload),
 }
 
 fn body_of(message: Option<AgentMessage>, custom: Option<CustomPayload>) -> Result<Body, Error> {
     match (message, custom) {
-        (Some(message), None) => Ok(Body::Message(message)),
+        (Some(message), None) => Ok(Body::Message(Box::new(message))),
         (None, Some(custom)) => Ok(Body::Custom(custom)),
         (None, None) => Err(Error::invalid_request("neither `message` nor `custom` is given; give one of them")),
-        (Some(_), Some(_)) => Err(Error::invalid_request("both `message` and `custom` are given; give one of them")),
+        (Some(_), Some(_)) => {
+            Err(Error::invalid_request("both `message` and `custom` are given; give one of them"))
+        }
     }
 }
 

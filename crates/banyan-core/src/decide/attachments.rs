@@ -28,9 +28,9 @@ pub fn checked_attachment(request: &PutAttachmentRequest, limits: &Limits) -> Re
     if request.name.trim().is_empty() {
         return Err(Error::invalid_request("`name` is blank; name the attachment"));
     }
-    let bytes = STANDARD.decode(&request.data).map_err(|error| {
-        Error::invalid_request(format!("`data` is not standard base64 with padding: {error}"))
-    })?;
+    let bytes = STANDARD
+        .decode(&request.data)
+        .map_err(|error| Error::invalid_request(format!("`data` is not standard base64 with padding: {error}")))?;
     if bytes.len() as u64 > limits.max_attachment_bytes {
         return Err(Error::new(
             ErrorCode::AttachmentTooLarge,

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use banyan_model::{
-    AttachmentId, AttachmentMeta, Error, ForkRequest, ForkResponse, Seq, SetActiveLeafRequest, SetActiveLeafResponse,
+    AttachmentId, AttachmentMeta, Error, ForkRequest, ForkResponse, Seq, SetActiveLeafRequest,
+    SetActiveLeafResponse,
 };
 
 use super::lifecycle::meta_of;

@@ -3,8 +3,8 @@
 //! A change that only makes one text longer is recorded as what it adds.
 
 use banyan_model::{
-    AgentMessage, ContentBlock, EntryId, Error, ErrorCode, ExtendMessageRequest, ExtendMessageResponse, Object, Raw,
-    Revision, Role, UpdateMessageRequest, UpdateMessageResponse,
+    AgentMessage, ContentBlock, EntryId, Error, ErrorCode, ExtendMessageRequest, ExtendMessageResponse, Object,
+    Raw, Revision, Role, UpdateMessageRequest, UpdateMessageResponse,
 };
 
 use super::settle::{settle_others, unread};
@@ -127,7 +127,9 @@ fn block_to_extend(message: &AgentMessage, asked: Option<usize>) -> Result<Optio
     };
     match content.get(asked) {
         Some(ContentBlock::Text(_) | ContentBlock::Thinking(_)) => Ok(u32::try_from(asked).ok()),
-        Some(_) => Err(Error::invalid_request(format!("block {asked} is neither text nor thinking, so it cannot grow"))),
+        Some(_) => {
+            Err(Error::invalid_request(format!("block {asked} is neither text nor thinking, so it cannot grow")))
+        }
         None => Err(Error::invalid_request(format!(
             "there is no block {asked}: the message has {} of them, counted from 0",
             content.len()

@@ -24,7 +24,7 @@ pub(super) enum Part {
     /// Part of the conversation.
     Said,
     /// An assistant's message with calls.
-    Call(AgentMessage),
+    Call(Box<AgentMessage>),
     /// A function's result.
     Result,
     /// Something that woke the agent up.
@@ -52,7 +52,7 @@ pub(super) fn part_of(state: &SessionState, ix: NodeIx, load: &mut Load<'_>) -> 
     Ok(match node.kind() {
         NodeKind::FunctionResult => Part::Result,
         NodeKind::Assistant => match load(ix)?.message {
-            Some(message) if has_calls(&message) => Part::Call(message),
+            Some(message) if has_calls(&message) => Part::Call(Box::new(message)),
             _ => Part::Said,
         },
         NodeKind::CustomEntry if state.custom_type(ix) == Some(TRIGGER_FIRED) => Part::Wake,

@@ -74,7 +74,9 @@ fn must_exist(state: &SessionState) -> Result<(), Error> {
 }
 
 fn endless(session: &SessionId) -> Error {
-    Error::storage(format!("the entries of session `{session}` follow each other in a circle; set another active leaf"))
+    Error::storage(format!(
+        "the entries of session `{session}` follow each other in a circle; set another active leaf"
+    ))
 }
 
 #[cfg(test)]

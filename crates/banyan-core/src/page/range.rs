@@ -10,7 +10,11 @@ use crate::limits::Limits;
 use crate::state::{NodeIx, SessionState};
 
 /// The entries for `session::messages-range`.
-pub fn messages_range(state: &SessionState, request: &MessagesRangeRequest, limits: &Limits) -> Result<Page, Error> {
+pub fn messages_range(
+    state: &SessionState,
+    request: &MessagesRangeRequest,
+    limits: &Limits,
+) -> Result<Page, Error> {
     must_exist(state)?;
     let chosen = chosen(state, request)?;
     let from = match &request.cursor {

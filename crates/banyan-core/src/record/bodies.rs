@@ -72,5 +72,6 @@ pub fn whole_body(
     for blob in blobs {
         pieces.push(Piece { pointer: blob.pointer.clone(), bytes: fetch(blob)?, encoding: blob.encoding });
     }
-    blobs::restore(body, &pieces).map_err(|fault| Error::storage(format!("a stored body cannot be made whole: {fault}")))
+    blobs::restore(body, &pieces)
+        .map_err(|fault| Error::storage(format!("a stored body cannot be made whole: {fault}")))
 }

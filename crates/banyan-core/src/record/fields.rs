@@ -39,9 +39,34 @@ impl<'a> Fields<'a> {
     /// Scans `line` up to `end`, where the body ends if there is one. Stops at the first thing that is not as expected,
     /// with what was found until then.
     pub(super) fn scan(line: &'a [u8], end: usize) -> Self {
-        let mut fields = Self::default();
-        each_field(line, end, |key, value| fields.take(line, key, value));
+        let (mut fields, from) = Self::scan_envelope(&line[..end]).unwrap_or_default();
+        each_field(line, end, from, |key, value| fields.take(line, key, value));
         fields
+    }
+
+    /// The fields that every line begins with, if they are written as we write them, and where they end.
+    fn scan_envelope(line: &'a [u8]) -> Option<(Self, usize)> {
+        let mut rest = Rest { line, pos: 0 };
+        rest.skip(b"{\"schema_version\":")?;
+        let version = rest.until(b',')?;
+        rest.skip(b",\"seq\":")?;
+        let seq = rest.until(b',')?;
+        rest.skip(b",\"time\":")?;
+        let time = rest.quoted(24)?;
+        rest.skip(b",\"commit\":")?;
+        let commit = rest.quoted(12)?;
+        rest.skip(b",\"type\":")?;
+        let name_len = memchr::memchr(b'"', line.get(rest.pos + 1..)?)?;
+        let type_name = rest.quoted(name_len)?;
+        let fields = Self {
+            version: Some(version),
+            seq: Some(seq),
+            time: Some(time),
+            commit: Some(commit),
+            type_name: Some(type_name),
+            ..Self::default()
+        };
+        Some((fields, rest.pos))
     }
 
     fn take(&mut self, line: &'a [u8], key: &[u8], value: FieldValue) -> Option<()> {
@@ -112,7 +137,7 @@ impl<'a> Fields<'a> {
 
 fn salvage_legacy_entry(entry: &[u8]) -> Option<SalvagedWhat> {
     let (mut id, mut parent, mut kind) = (None, None, NodeKind::Lost);
-    each_field(entry, entry.len(), |key, value| {
+    each_field(entry, entry.len(), 0, |key, value| {
         let FieldValue::Is(range) = value else { return None };
         match key {
             b"id" => id = read::<EntryId>(&entry[range]),
@@ -132,11 +157,44 @@ enum FieldValue {
     From(Range<usize>),
 }
 
-/// Calls `visit` for each field of the object in `line[..end]` until it answers `None` or the text is not as expected.
-fn each_field(line: &[u8], end: usize, mut visit: impl FnMut(&[u8], FieldValue) -> Option<()>) -> Option<()> {
+/// What is left of a line whose beginning is known to the byte.
+struct Rest<'a> {
+    line: &'a [u8],
+    pos: usize,
+}
+
+impl<'a> Rest<'a> {
+    fn skip(&mut self, known: &[u8]) -> Option<()> {
+        self.line[self.pos..].starts_with(known).then(|| self.pos += known.len())
+    }
+
+    fn until(&mut self, end: u8) -> Option<&'a [u8]> {
+        let rest = &self.line[self.pos..];
+        let found = &rest[..memchr::memchr(end, rest)?];
+        self.pos += found.len();
+        Some(found)
+    }
+
+    /// A string of this many bytes between its quotes.
+    fn quoted(&mut self, len: usize) -> Option<&'a [u8]> {
+        let found = self.line.get(self.pos..self.pos + len + 2)?;
+        let whole = found[0] == b'"' && found[len + 1] == b'"' && !found.contains(&b'\\');
+        self.pos += found.len();
+        whole.then_some(found)
+    }
+}
+
+/// Calls `visit` for each field of the object in `line[..end]`, beginning at its start or behind the field that ends at
+/// `from`, until it answers `None` or the text is not as expected.
+fn each_field(
+    line: &[u8],
+    end: usize,
+    from: usize,
+    mut visit: impl FnMut(&[u8], FieldValue) -> Option<()>,
+) -> Option<()> {
     let line = &line[..end];
-    let mut scanner = Scanner::new(line);
-    scanner.take(b'{')?;
+    let mut scanner = Scanner::at(line, from);
+    scanner.take(if from == 0 { b'{' } else { b',' })?;
     loop {
         let key = scanner.string()?;
         let key = &line[key];

@@ -1,7 +1,5 @@
 //! Reading a line whole, for those who need the body: replays of events, and readers of one entry.
 
-use std::borrow::Cow;
-
 use banyan_model::{EntryId, Json, Object, Raw};
 
 use super::fault::{FaultReason, LineFault};
@@ -58,7 +56,7 @@ fn whole(line: &[u8], head: Head<'_>, closing: &str) -> Result<Stored, LineFault
     let own = match &head.kind {
         HeadKind::Message { entry_id, parent_id, role } => Record::Message(MessageRecord {
             entry_id: id(entry_id),
-            parent_id: parent_id.as_ref().map(id),
+            parent_id: parent_id.as_deref().map(id),
             role: *role,
             origin,
             blobs,
@@ -66,7 +64,7 @@ fn whole(line: &[u8], head: Head<'_>, closing: &str) -> Result<Stored, LineFault
         }),
         HeadKind::Custom { entry_id, parent_id, custom_type } => Record::Custom(CustomRecord {
             entry_id: id(entry_id),
-            parent_id: parent_id.as_ref().map(id),
+            parent_id: parent_id.as_deref().map(id),
             origin,
             blobs,
             custom_type: custom_type.to_string(),
@@ -90,7 +88,8 @@ fn whole(line: &[u8], head: Head<'_>, closing: &str) -> Result<Stored, LineFault
             entry_id: id(&grew.entry_id),
             block: grew.block,
             revision: grew.revision,
-            adds: adds(body_text(line, &head).unwrap_or_default(), closing).ok_or_else(|| bad_body("grew", "adds"))?,
+            adds: adds(body_text(line, &head).unwrap_or_default(), closing)
+                .ok_or_else(|| bad_body("grew", "adds"))?,
         }),
         HeadKind::LeafMoved { entry_id } => Record::LeafMoved(LeafMoved { entry_id: id(entry_id) }),
         HeadKind::Adopted { entry_id } => Record::Adopted(Adopted { entry_id: id(entry_id) }),
@@ -109,8 +108,8 @@ fn whole(line: &[u8], head: Head<'_>, closing: &str) -> Result<Stored, LineFault
     Ok(Stored { envelope, record: StoredRecord::Own(own) })
 }
 
-fn id(text: &Cow<'_, str>) -> EntryId {
-    EntryId::from(text.as_ref())
+fn id(text: &str) -> EntryId {
+    EntryId::from(text)
 }
 
 fn adds(list: &str, closing: &str) -> Option<Vec<Add>> {

@@ -148,13 +148,23 @@ impl<'a> Head<'a> {
             None => Vec::new(),
         };
         let kind = kind(line, fields, &type_name, envelope, closing).map_err(bad)?;
-        Ok(Self { envelope: Some(envelope), kind, origin: fields.origin.clone(), body: fields.body.clone(), blobs })
+        Ok(Self {
+            envelope: Some(envelope),
+            kind,
+            origin: fields.origin.clone(),
+            body: fields.body.clone(),
+            blobs,
+        })
     }
 }
 
 /// The body of a line as it stands there: the JSON of the message or of the custom data, without its blobs.
 pub fn body_text<'a>(line: &'a [u8], head: &Head<'_>) -> Option<&'a str> {
-    std::str::from_utf8(line.get(head.body.clone()?)?).ok()
+    match head.body.clone()? {
+        // Custom data that session-manager left out.
+        nothing if nothing.is_empty() => Some("null"),
+        body => std::str::from_utf8(line.get(body)?).ok(),
+    }
 }
 
 /// Says what is wrong with a line whose bytes cannot be trusted.
@@ -262,7 +272,8 @@ struct AddsInSum {
 }
 
 fn adds(raw: &[u8], closing: &str) -> Option<AddsInSum> {
-    let list = if closing.is_empty() { Cow::Borrowed(raw) } else { Cow::Owned([raw, closing.as_bytes()].concat()) };
+    let list =
+        if closing.is_empty() { Cow::Borrowed(raw) } else { Cow::Owned([raw, closing.as_bytes()].concat()) };
     let sum: AddsInSum = serde_json::from_slice(&list).ok()?;
     (sum.count > 0).then_some(sum)
 }

@@ -3,6 +3,8 @@
 //! A [`Record`] is written with [`encode`] and [`seal`]. Reading comes in two depths: [`Head::parse`] checks a line and
 //! reads what the session tree needs, and leaves the body alone; [`parse_full`] reads everything.
 
+#![allow(clippy::result_large_err, reason = "a head is as large as a fault, so boxing faults would save nothing")]
+
 mod bodies;
 mod crc;
 mod encode;
@@ -15,8 +17,8 @@ mod legacy;
 mod time;
 
 use banyan_model::{
-    AgentMessage, AttachmentId, AttachmentMeta, CommitNo, EntryId, Json, Object, Raw, Revision, Role, Seq, SessionId,
-    SessionStatus,
+    AgentMessage, AttachmentId, AttachmentMeta, CommitNo, EntryId, Json, Object, Raw, Revision, Role, Seq,
+    SessionId, SessionStatus,
 };
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,8 @@
 //! Records survive the way to a line and back; damaged lines are told, and tell their structure.
 
-use banyan_model::{AgentMessage, AttachmentMeta, CommitNo, EntryId, Json, Object, Raw, Revision, Role, Seq, SessionStatus};
+use banyan_model::{
+    AgentMessage, AttachmentMeta, CommitNo, EntryId, Json, Object, Raw, Revision, Role, Seq, SessionStatus,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -73,7 +75,12 @@ fn one_of_each() -> Vec<Record> {
             revision: Revision(5),
             adds: vec![add("x\n", None), add("", Some(Object::new()))],
         }),
-        Record::Settled(Settled { entry_id: "e_1".into(), revision: Revision(6), blobs: vec![], message: message() }),
+        Record::Settled(Settled {
+            entry_id: "e_1".into(),
+            revision: Revision(6),
+            blobs: vec![],
+            message: message(),
+        }),
         Record::LeafMoved(LeafMoved { entry_id: "".into() }),
         Record::MetaSet(MetaSet { title: Some("new".into()), description: None, metadata: Some(Object::new()) }),
         Record::StatusSet(StatusSet { status: SessionStatus::Error, reason: Some("why".into()) }),
@@ -199,11 +206,8 @@ fn a_line_of_a_later_version_is_told() {
 fn given_damaged_text_the_structure_is_salvaged_and_the_text_is_not() {
     let line = String::from_utf8(line_of(&message_record())).unwrap().replace("there", "thexe").into_bytes();
     let fault = Head::parse(&line).unwrap_err();
-    let what = SalvagedWhat::Entry {
-        entry_id: "e_1".into(),
-        parent_id: Some("e_0".into()),
-        kind: crate::NodeKind::User,
-    };
+    let what =
+        SalvagedWhat::Entry { entry_id: "e_1".into(), parent_id: Some("e_0".into()), kind: crate::NodeKind::User };
     let salvage = Some(Salvaged { seq: Some(Seq(3)), time_ms: Some(TIME), what });
     assert_eq!(fault, LineFault { reason: FaultReason::ChecksumDiffers, salvage });
 }
@@ -255,6 +259,14 @@ fn lines_of_session_manager_are_read_with_their_bodies_left_alone() {
         custom_type: None,
     };
     assert_eq!(head.kind, HeadKind::Legacy(Box::new(LegacyHead::Entry(entry))));
+}
+
+#[test]
+fn custom_data_that_session_manager_left_out_is_null() {
+    let line =
+        br#"{"type":"entry","entry":{"kind":"custom","id":"e","parent_id":"p","timestamp":5,"custom_type":"t"}}"#;
+    let head = Head::parse(line).unwrap();
+    assert_eq!((body_text(line, &head), head.weight()), (Some("null"), 0));
 }
 
 #[test]

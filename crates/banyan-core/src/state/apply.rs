@@ -79,7 +79,8 @@ impl SessionState {
                 self.append(head, envelope, place, (entry_id, parent_id.as_deref(), kind, None), faults);
             }
             HeadKind::Custom { entry_id, parent_id, custom_type } => {
-                let entry = (entry_id.as_ref(), parent_id.as_deref(), NodeKind::CustomEntry, Some(custom_type.as_ref()));
+                let entry =
+                    (entry_id.as_ref(), parent_id.as_deref(), NodeKind::CustomEntry, Some(custom_type.as_ref()));
                 self.append(head, envelope, place, entry, faults);
             }
             HeadKind::Updated { entry_id, revision } => {
@@ -140,10 +141,19 @@ impl SessionState {
         }
     }
 
-    fn apply_created(&mut self, created: &Created, envelope: Envelope, place: Place, faults: &mut Vec<StateFault>) {
+    fn apply_created(
+        &mut self,
+        created: &Created,
+        envelope: Envelope,
+        place: Place,
+        faults: &mut Vec<StateFault>,
+    ) {
         if self.exists {
             faults.push(StateFault::SecondBeginning);
             return;
+        }
+        if self.inherited == 0 {
+            self.forget_entries();
         }
         self.exists = true;
         self.session_id = created.session_id.clone();

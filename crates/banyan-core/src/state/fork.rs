@@ -25,7 +25,9 @@ pub enum ForkFault {
 impl fmt::Display for ForkFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OtherIncarnation(id) => write!(f, "session `{id}` is not the one that was forked, but a later one"),
+            Self::OtherIncarnation(id) => {
+                write!(f, "session `{id}` is not the one that was forked, but a later one")
+            }
             Self::NoSuchEntry(id) => write!(f, "the session that was forked has no entry `{id}`"),
             Self::Cycle(id) => write!(f, "the parents of entry `{id}` form a cycle"),
         }
@@ -68,7 +70,8 @@ impl SessionState {
         let original = state.node(ix);
         let body = state.body_as_of(ix, base.seq);
         // Texts added and not written whole before the fork cannot be told from the full record alone.
-        let whole = body.is_some_and(|body| !body.damaged && state.grown_between(ix, body.seq.0, base.seq.0).is_empty());
+        let whole =
+            body.is_some_and(|body| !body.damaged && state.grown_between(ix, body.seq.0, base.seq.0).is_empty());
         let place = self.place_of(state, body.map_or_else(|| original.place(), |body| body.place), sources);
         let birth = self.place_of(state, state.birth(ix), sources);
         let damaged = if whole { 0 } else { flag::DAMAGED };

@@ -109,7 +109,12 @@ impl SessionState {
     }
 
     /// Takes in a text that was added just now. `before` is the message without it, needed when the entry begins to grow.
-    pub fn apply_add(&mut self, add: &LiveAdd<'_>, written: Written, before: Option<&AgentMessage>) -> Vec<StateFault> {
+    pub fn apply_add(
+        &mut self,
+        add: &LiveAdd<'_>,
+        written: Written,
+        before: Option<&AgentMessage>,
+    ) -> Vec<StateFault> {
         let Some(ix) = self.find(add.entry_id) else {
             return vec![StateFault::UnknownEntry(add.entry_id.clone())];
         };

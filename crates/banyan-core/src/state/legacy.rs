@@ -114,6 +114,19 @@ impl SessionState {
         ix
     }
 
+    /// Drops entries that never became a session: one begins after them, empty.
+    pub(super) fn forget_entries(&mut self) {
+        self.nodes.clear();
+        self.by_id.clear();
+        self.path.clear();
+        self.leaf = None;
+        self.growing = None;
+        self.relink = false;
+        self.cyclic = false;
+        self.legacy_leaf_pending = false;
+        self.history = super::history::History::default();
+    }
+
     /// Puts an entry, and what it follows, on the path for good, and counts the messages among them.
     pub(super) fn commit_chain(&mut self, ix: NodeIx) {
         let counted = self.clear_uncommitted(Some(ix));

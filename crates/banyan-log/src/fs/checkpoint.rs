@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use banyan_model::CommitNo;
 
-use super::layout;
 use super::lazy_file::LazyFile;
 use super::segment::Segment;
 use super::shared::Shared;
+use super::{journal, layout, replay};
 use crate::LogError;
 use crate::error::is_full;
 
@@ -34,7 +34,8 @@ pub(crate) fn run(shared: &Shared) {
             if upkeep.stop {
                 return;
             }
-            if upkeep.sealed.is_empty() {
+            // After trouble it is tried again when a writer asks, or after a while.
+            if upkeep.sealed.is_empty() || upkeep.trouble.is_some() {
                 let waited = shared.wanted.wait_timeout(upkeep, IDLE);
                 upkeep = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
@@ -81,7 +82,7 @@ impl Shared {
         }
         self.disk.sync_dir(layout::WAL).map_err(LogError::io("flushing the log's directory"))?;
         self.upkeep().sealed.retain(|kept| !sealed.iter().any(|gone| gone.segment == kept.segment));
-        Ok(())
+        self.prune_journal()
     }
 
     fn flush_files(&self, dirty: &[Arc<LazyFile>]) -> Result<(), LogError> {
@@ -96,6 +97,23 @@ impl Shared {
         }
         for dir in ["", layout::JOURNAL] {
             self.disk.sync_dir(dir).map_err(LogError::io("flushing the data directory"))?;
+        }
+        Ok(())
+    }
+
+    /// Drops journal files that are older than what must be kept.
+    fn prune_journal(&self) -> Result<(), LogError> {
+        let keep_from = self.head().0.saturating_sub(self.options.keep_commits);
+        if keep_from < journal::PER_FILE {
+            return Ok(());
+        }
+        for first in replay::journal_files(self)? {
+            if first + journal::PER_FILE <= keep_from {
+                let path = layout::journal(first);
+                self.files.forget(&path);
+                self.files.fds().forget(&path);
+                self.disk.remove(&path).map_err(LogError::io(format!("removing {path}")))?;
+            }
         }
         Ok(())
     }

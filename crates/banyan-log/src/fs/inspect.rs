@@ -1,6 +1,6 @@
 //! Looking at a directory without owning it: what `verify` needs beyond the session files.
 
-use super::{layout, recovery, segment};
+use super::{journal, layout, recovery, segment};
 use crate::LogError;
 use crate::disk::Disk;
 
@@ -26,8 +26,39 @@ pub fn write_ahead_log(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
             oddities.push(Oddity { path: path.clone(), reason });
         }
         let mut last = header.first_commit.0.saturating_sub(1);
-        segment::frames(bytes, *header, &mut |frame| last = frame.commit.0);
+        let used = segment::frames(bytes, *header, &mut |frame| last = frame.commit.0);
+        if let Some(commit) = segment::frame_after(bytes, used, *header) {
+            let reason = format!("commit {} is damaged, for commit {commit} follows it", last + 1);
+            oddities.push(Oddity { path: path.clone(), reason });
+        }
         next = Some(last + 1);
+    }
+    Ok(oddities)
+}
+
+/// Checks the journal: every entry is whole, and commits follow one another.
+pub fn journal(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
+    let reading = || LogError::io("reading the journal");
+    let mut oddities = Vec::new();
+    let mut names: Vec<String> =
+        disk.list(layout::JOURNAL).map_err(reading())?.into_iter().map(|listed| listed.name).collect();
+    names.sort_unstable();
+    for name in names {
+        let path = format!("{}/{name}", layout::JOURNAL);
+        let Some(file) = disk.open(&path).map_err(reading())? else { continue };
+        let bytes = segment::read_all(file.as_ref()).map_err(reading())?;
+        let mut rest = bytes.as_slice();
+        while let Some((_, len)) = journal::decode(rest) {
+            rest = rest.get(len..).unwrap_or_default();
+        }
+        // The end may be unwritten still: the write-ahead log has it then.
+        if !rest.is_empty() && !recovery::segments(disk)?.used.is_empty() {
+            continue;
+        }
+        if !rest.is_empty() {
+            let reason = format!("damaged from byte {} on: the order of later commits is lost", bytes.len() - rest.len());
+            oddities.push(Oddity { path, reason });
+        }
     }
     Ok(oddities)
 }

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! entry = length u32 · crc32c u32 · commit u64 · kind u8 · a u64 · b u32 · id · born · payload   (length counts what follows the crc)
-//! id, born = length u32 · bytes
+//! id = length u32 · bytes; born = 16 bytes
 //! ```
 //! Its files are named after their first commit and hold [`PER_FILE`] commits each.
 
+use banyan_core::born::Born;
 use banyan_model::{CommitNo, SessionId};
 
 use crate::{JournalEntry, JournalKind};
@@ -37,7 +38,7 @@ pub(crate) fn encode(entry: &JournalEntry, out: &mut Vec<u8>) {
     out.extend_from_slice(&a.to_le_bytes());
     out.extend_from_slice(&b.to_le_bytes());
     put(out, entry.session.as_str().as_bytes());
-    put(out, entry.born.to_string().as_bytes());
+    out.extend_from_slice(&entry.born.0);
     out.extend_from_slice(payload);
     let len = (out.len() - start - HEAD) as u32;
     let crc = crc32c::crc32c(&out[start + HEAD..]);
@@ -59,7 +60,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<(JournalEntry, usize)> {
     let a = u64::from_le_bytes(take(&mut rest, 8)?.try_into().ok()?);
     let b = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
     let session = SessionId::from(text(&mut rest)?);
-    let born = text(&mut rest)?.parse().ok()?;
+    let born = Born(take(&mut rest, 16)?.try_into().ok()?);
     let kind = match kind {
         LINES => JournalKind::Lines { offset: a, len: b },
         ADDITION => JournalKind::Addition { offset: a, index: b },

@@ -118,11 +118,11 @@ impl FsLog {
         before_drop: Box<dyn Fn(CommitNo) -> Result<(), LogError> + Send + Sync>,
     ) -> Result<(), LogError> {
         let _ = self.shared.before_drop.set(before_drop);
-        let recovered = !self.shared.upkeep().sealed.is_empty();
-        if recovered && !matches!(self.shared.checkpoint(), Ok(()) | Err(LogError::Full(_))) {
-            self.shared.checkpoint()?;
+        match self.shared.checkpoint() {
+            // What was recovered stays in the log until there is room.
+            Ok(()) | Err(LogError::Full(_)) => {}
+            Err(error) => return Err(error),
         }
-        self.prune_journal()?;
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let committer = Committer::new(Arc::clone(&self.shared));
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -233,18 +233,6 @@ impl FsLog {
         }
         Ok(())
     }
-
-    /// Drops journal files that are older than what must be kept.
-    fn prune_journal(&self) -> Result<(), LogError> {
-        let keep_from = self.shared.head().0.saturating_sub(self.shared.options.keep_commits);
-        for first in replay::journal_files(&self.shared)? {
-            if first + journal::PER_FILE <= keep_from {
-                let path = layout::journal(first);
-                self.shared.disk.remove(&path).map_err(LogError::io(format!("removing {path}")))?;
-            }
-        }
-        Ok(())
-    }
 }
 
 impl SessionLog for FsLog {
@@ -262,6 +250,16 @@ impl SessionLog for FsLog {
         match self.find(at)? {
             Some(file) => scan::scan(&file, visit).map(Some),
             None => Ok(None),
+        }
+    }
+
+    fn mend(&self, at: At<'_>, scanned: Scanned) -> Result<(), LogError> {
+        match self.find(at)? {
+            Some(file) => {
+                let mending = LogError::io(format!("mending the end of {}", file.path()));
+                scan::mend(&file, scanned).map_err(mending)
+            }
+            None => Ok(()),
         }
     }
 

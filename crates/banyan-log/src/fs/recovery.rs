@@ -74,11 +74,18 @@ pub(crate) fn recover(shared: &Shared) -> Result<Recovered, LogError> {
             );
             recovered.warnings.push(gap);
         }
-        segment::frames(bytes, *header, &mut |frame| {
+        let used = segment::frames(bytes, *header, &mut |frame| {
             head = frame.commit;
             recovered.commits += 1;
             plan.add(&frame.ops);
         });
+        if let Some(later) = segment::frame_after(bytes, used, *header) {
+            recovered.warnings.push(format!(
+                "{path}: commit {} cannot be read though commit {later} can; unless the power went while both were \
+                 being written, something is lost",
+                head.0 + 1
+            ));
+        }
         head = head.max(CommitNo(header.first_commit.0.saturating_sub(1)));
         sealed.push(Sealed { segment: header.id, through: head });
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use banyan_core::record::{Head, HeadKind, LineFault, Salvaged, SalvagedWhat};
+use banyan_core::record::{Head, HeadKind, SalvagedWhat};
 use banyan_model::SessionId;
 
 use super::lazy_file::LazyFile;
@@ -12,8 +12,7 @@ use crate::{LogError, Scanned};
 /// How much is read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// Shows every whole line. A torn last line is kept when it is a record that only lacks its line feed,
-/// and cut off otherwise.
+/// Shows every whole line, and a last one that only lacks its line feed.
 pub(crate) fn scan(file: &Arc<LazyFile>, visit: &mut dyn FnMut(u64, &[u8])) -> Result<Scanned, LogError> {
     let reading = || LogError::io(format!("reading {}", file.path()));
     file.close_open_line();
@@ -36,19 +35,21 @@ pub(crate) fn scan(file: &Arc<LazyFile>, visit: &mut dyn FnMut(u64, &[u8])) -> R
         rest.drain(..used);
         rest_at += used as u64;
     }
-    let mut scanned = Scanned { len: rest_at, torn: 0 };
-    if !rest.is_empty() {
-        let whole = Head::parse(&rest).is_ok();
-        file.repair_tail(if whole { rest_at + rest.len() as u64 } else { rest_at }, whole)
-            .map_err(LogError::io(format!("mending the end of {}", file.path())))?;
-        if whole {
-            visit(rest_at, &rest);
-            scanned.len = rest_at + rest.len() as u64 + 1;
-        } else {
-            scanned.torn = rest.len() as u64;
-        }
+    let mut scanned = Scanned { len: rest_at, torn: rest.len() as u64 };
+    if !rest.is_empty() && Head::parse(&rest).is_ok() {
+        visit(rest_at, &rest);
+        scanned = Scanned { len: end, torn: 0 };
     }
     Ok(scanned)
+}
+
+/// Gives a last line its line feed, or cuts a torn one off.
+pub(crate) fn mend(file: &Arc<LazyFile>, scanned: Scanned) -> io::Result<()> {
+    let ends_well = scanned.len == 0 || file.read(scanned.len - 1, 1)? == b"\n";
+    if scanned.torn > 0 || !ends_well {
+        file.repair_tail(scanned.len, !ends_well)?;
+    }
+    Ok(())
 }
 
 /// Shows the lines that end within `bytes`; returns how many bytes they are.
@@ -82,7 +83,9 @@ pub(crate) fn session_named_in(line: &[u8]) -> Option<SessionId> {
     match Head::parse(line) {
         Ok(Head { kind: HeadKind::Created(created), .. }) => Some(created.session_id),
         Ok(_) => None,
-        Err(LineFault { salvage: Some(Salvaged { what: SalvagedWhat::Created { session_id, .. }, .. }), .. }) => session_id,
-        Err(_) => None,
+        Err(fault) => match fault.salvage.map(|salvaged| salvaged.what) {
+            Some(SalvagedWhat::Created { session_id, .. }) => session_id,
+            _ => None,
+        },
     }
 }

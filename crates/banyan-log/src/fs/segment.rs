@@ -106,6 +106,15 @@ pub(crate) fn frames(bytes: &[u8], header: Header, visit: &mut dyn FnMut(Frame<'
     at
 }
 
+/// The commit of a valid frame somewhere behind `from`, where there should be none: what is before it is damaged.
+pub(crate) fn frame_after(bytes: &[u8], from: usize, header: Header) -> Option<u64> {
+    let end = bytes.iter().rposition(|byte| *byte != 0)?;
+    (from..=end).find_map(|at| {
+        let (frame, _) = read_frame(bytes.get(at..)?, header.id)?;
+        (frame.commit > header.first_commit).then_some(frame.commit.0)
+    })
+}
+
 /// The id that a segment's file name says, or `None` for another file.
 pub(crate) fn id_of(name: &str) -> Option<u64> {
     let hex = name.strip_suffix(".seg")?;

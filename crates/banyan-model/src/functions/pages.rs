@@ -37,6 +37,23 @@ pub struct MessagesRequest {
     pub include_image_data: Option<bool>,
 }
 
+impl MessagesRequest {
+    /// The first page of a session, with nothing left out.
+    pub fn of(session_id: SessionId) -> Self {
+        Self {
+            session_id,
+            limit: None,
+            bytes: None,
+            cursor: None,
+            roles: None,
+            from_entry_id: None,
+            after_entry_id: None,
+            include_custom: None,
+            include_image_data: None,
+        }
+    }
+}
+
 /// A page of the conversation, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessagesResponse {

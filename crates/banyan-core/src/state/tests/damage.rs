@@ -2,11 +2,11 @@
 
 use banyan_model::{ContentBlock, EntryId, MessagesRequest};
 
+use crate::Limits;
 use crate::page;
 use crate::record::FaultReason;
 use crate::state::{SessionState, StateFault};
 use crate::testing::{Session, load};
-use crate::Limits;
 
 /// The file's lines, to be damaged one by one.
 fn lines(session: &Session) -> Vec<Vec<u8>> {

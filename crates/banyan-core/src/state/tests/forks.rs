@@ -61,7 +61,8 @@ fn given_a_fork_when_its_source_is_edited_then_the_fork_stays_as_it_was() {
     source.update(&first, vec![ContentBlock::text("edited")]);
     source.extend(&last, " and more");
     source.append("later");
-    let mut again = SessionState::begin_fork(fork.session.state.session_id().clone(), &fork.base, &source.state).unwrap();
+    let mut again =
+        SessionState::begin_fork(fork.session.state.session_id().clone(), &fork.base, &source.state).unwrap();
     let faults = load_into(&mut again, &fork.session.file);
 
     assert_eq!(faults, vec![]);
@@ -82,7 +83,8 @@ fn given_a_growing_entry_when_its_session_is_forked_then_the_text_so_far_is_sett
     source.extend(&id, "half");
     let fork = fork(&mut source, &id);
     source.extend(&id, " whole");
-    let again = SessionState::begin_fork(fork.session.state.session_id().clone(), &fork.base, &source.state).unwrap();
+    let again =
+        SessionState::begin_fork(fork.session.state.session_id().clone(), &fork.base, &source.state).unwrap();
     let files = [(source.state.session_id(), source.file.as_slice())];
     assert_eq!(texts(&again, &files), ["half"]);
     assert_eq!(source.text_of(&id), "half whole");

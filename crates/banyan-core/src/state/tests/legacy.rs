@@ -1,11 +1,11 @@
 //! Files written by session-manager open in place.
 
-use banyan_model::{AppendResponse, EntryId, SessionStatus};
+use banyan_model::{AppendResponse, EnsureRequest, EntryId, SessionStatus};
 
 use crate::decide;
 use crate::record::{Adopted, Record};
 use crate::state::{SessionState, StateFault};
-use crate::testing::{Session, load, request, user};
+use crate::testing::{Session, load, request, shape, user};
 
 fn entry(id: &str, parent: Option<&str>, text: &str) -> String {
     let parent = parent.map_or("null".to_owned(), |parent| format!("\"{parent}\""));
@@ -70,7 +70,7 @@ fn given_records_of_ours_after_the_old_ones_then_numbers_count_every_line() {
     assert_eq!(session.state.next_seq().0, 5);
     let (reloaded, faults) = session.reloaded();
     assert_eq!(faults, vec![]);
-    assert_eq!(crate::testing::shape(&reloaded), crate::testing::shape(&session.state));
+    assert_eq!(shape(&reloaded), shape(&session.state));
     assert_eq!(ids(&reloaded), [EntryId::from("e1"), id]);
     assert_eq!(reloaded.meta().message_count, 2);
 }
@@ -85,7 +85,8 @@ fn the_last_record_of_an_entry_decides_what_it_says() {
 
 #[test]
 fn given_an_entry_that_a_crash_left_off_the_path_when_it_is_redelivered_then_it_is_adopted() {
-    let (mut session, _) = open(&[meta(0), entry("e1", None, "a"), leaf("e1"), meta(1), entry("e2", Some("e1"), "b")]);
+    let (mut session, _) =
+        open(&[meta(0), entry("e1", None, "a"), leaf("e1"), meta(1), entry("e2", Some("e1"), "b")]);
     assert_eq!(ids(&session.state), [EntryId::from("e1")]);
     let mut again = request(user("whatever"));
     again.entry_id = Some("e2".into());
@@ -131,6 +132,18 @@ fn given_a_crash_after_the_leaf_when_something_else_is_appended_then_the_entry_c
 fn entries_without_any_meta_are_no_session() {
     let (session, _) = open(&[entry("e1", None, "a"), leaf("e1")]);
     assert!(!session.state.exists());
+}
+
+#[test]
+fn given_entries_without_any_meta_when_their_session_is_ensured_then_it_begins_empty() {
+    let (mut session, _) = open(&[entry("e1", None, "a"), leaf("e1")]);
+    let request = EnsureRequest { session_id: "s".into(), title: None, description: None, metadata: None };
+    let response = session.decide(|state, ctx| decide::ensure(state, request, ctx)).unwrap();
+    assert!(response.created);
+    let id = session.append("b");
+    assert_eq!(ids(&session.state), [id]);
+    assert_eq!(session.state.meta().message_count, 1);
+    assert_eq!(shape(&session.reloaded().0), shape(&session.state));
 }
 
 #[test]

@@ -76,7 +76,8 @@ fn play(steps: &[Step]) -> (Session, HashMap<EntryId, String>) {
                 texts.insert(id.clone(), text.clone());
             }
             Step::MoveLeaf(at) => {
-                let request = SetActiveLeafRequest { session_id: "any".into(), entry_id: at.get(&messages).clone() };
+                let request =
+                    SetActiveLeafRequest { session_id: "any".into(), entry_id: at.get(&messages).clone() };
                 session.decide(|state, ctx| decide::set_active_leaf(state, request, ctx)).unwrap();
             }
             Step::Status(working) => {
@@ -146,17 +147,27 @@ fn given_a_growing_message_when_its_line_is_open_then_the_file_already_tells_its
     assert!(!session.file.ends_with(b"\n"));
     let (reloaded, _) = session.reloaded();
     let ix = reloaded.needs_hydration().unwrap();
-    assert_eq!(crate::testing::message_in(&reloaded, &session.file, ix), assistant(vec![ContentBlock::text("Hello!")]));
+    assert_eq!(
+        crate::testing::message_in(&reloaded, &session.file, ix),
+        assistant(vec![ContentBlock::text("Hello!")])
+    );
     assert_eq!(reloaded.node(ix).revision().0, 3);
 }
 
 #[test]
 fn statuses_and_titles_can_be_told_for_any_record() {
-    let (session, _) = play(&[Step::Append("a".into()), Step::Status(true), Step::Title("t".into()), Step::Status(false)]);
+    let (session, _) =
+        play(&[Step::Append("a".into()), Step::Status(true), Step::Title("t".into()), Step::Status(false)]);
     let at = |seq| session.state.status_before(banyan_model::Seq(seq));
     assert_eq!(
         [at(0), at(2), at(3), at(4), at(5)],
-        [SessionStatus::Idle, SessionStatus::Idle, SessionStatus::Working, SessionStatus::Working, SessionStatus::Done]
+        [
+            SessionStatus::Idle,
+            SessionStatus::Idle,
+            SessionStatus::Working,
+            SessionStatus::Working,
+            SessionStatus::Done
+        ]
     );
     assert_eq!(session.state.metas_before(banyan_model::Seq(2)).count(), 1);
     assert_eq!(session.state.metas_before(banyan_model::Seq(9)).count(), 2);

@@ -1,0 +1,45 @@
+//! The calls that commands make, each with its request and its answer.
+
+use banyan::model::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::client::Client;
+use crate::failure::Failure;
+
+/// A request that knows which function takes it.
+pub(crate) trait Call: Serialize {
+    /// The function.
+    const ID: &'static str;
+    /// What the function gives back.
+    type Answer: DeserializeOwned;
+}
+
+/// Makes a call.
+pub(crate) fn ask<C: Call>(client: &dyn Client, request: &C) -> Result<C::Answer, Failure> {
+    let unreadable = |error| Failure::storage(format!("the answer of {} could not be read: {error}", C::ID));
+    let body = serde_json::to_vec(request).map_err(unreadable)?;
+    serde_json::from_str(&client.call(C::ID, &body)?).map_err(unreadable)
+}
+
+macro_rules! calls {
+    ($($request:ty => $id:literal -> $answer:ty;)*) => {
+        $(impl Call for $request {
+            const ID: &'static str = $id;
+            type Answer = $answer;
+        })*
+    };
+}
+
+calls! {
+    AppendRequest => "session::append" -> AppendResponse;
+    CreateRequest => "session::create" -> CreateResponse;
+    DeleteRequest => "session::delete" -> DeleteResponse;
+    ExtendMessageRequest => "session::extend-message" -> ExtendMessageResponse;
+    ForkRequest => "session::fork" -> ForkResponse;
+    GetRequest => "session::get" -> Option<GetResponse>;
+    ListRequest => "session::list" -> ListResponse;
+    MessagesRequest => "session::messages" -> MessagesResponse;
+    SetStatusRequest => "session::set-status" -> SetStatusResponse;
+    TreeRequest => "session::tree" -> TreeResponse;
+}

@@ -1,0 +1,58 @@
+//! Who answers calls: a data directory that this process opens.
+//!
+//! Commands know only [`Client`], so that another kind, such as a server, can answer them as well.
+
+mod directory;
+
+use banyan::Subscribe;
+
+use crate::args::Globals;
+use crate::failure::Failure;
+
+pub(crate) use directory::Directory;
+
+/// Answers calls and tells events.
+pub(crate) trait Client: Sync {
+    /// Calls a function by its id: JSON in, JSON out.
+    fn call(&self, id: &str, body: &[u8]) -> Result<String, Failure>;
+    /// Events, in order, until there are no more to come.
+    fn subscribe(&self, wanted: Subscribe) -> Result<Frames, Failure>;
+    /// Where the sessions are, in words.
+    fn place(&self) -> String;
+    /// Finishes what is under way.
+    fn close(&self) -> Result<(), Failure>;
+}
+
+/// A stream of events.
+pub(crate) type Frames = Box<dyn Iterator<Item = Result<Frame, Failure>>>;
+
+/// One event as it goes to a subscriber.
+pub(crate) struct Frame {
+    /// Its place in the order; parts of a snapshot have none.
+    pub(crate) position: Option<String>,
+    /// Its type, such as `session::created`.
+    pub(crate) event: &'static str,
+    /// What happened, as JSON.
+    pub(crate) data: String,
+}
+
+/// Whether a command may bring a data directory into being.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It works on what is there; where nothing is, it finds an empty store.
+    Existing,
+    /// It makes the directory when there is none.
+    Create,
+}
+
+/// Does some work with a client, and closes it whatever came of the work.
+pub(crate) fn with_client<T>(
+    globals: &Globals,
+    access: Access,
+    work: impl FnOnce(&dyn Client) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let client = Directory::open(globals, access)?;
+    let worked = work(&client);
+    let closed = client.close();
+    worked.and_then(|done| closed.map(|()| done))
+}

@@ -1,0 +1,84 @@
+//! `banyan verify`: is everything still there?
+
+use banyan::verify::{Finding, Report, Severity, verify};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::args::Globals;
+use crate::data_dir::data_dir;
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::screen::{Screen, Style};
+use crate::words::{count, one_line, size};
+
+/// Read everything in a data directory and report damage.
+///
+/// Nothing is changed. Each finding is a line, `file:line: reason`, with the file relative to the directory. The exit
+/// code is 0 when nothing is lost and 1 when something is. With --json, one object.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct VerifyArgs {}
+
+const EXAMPLES: &str = "\
+Examples:
+  banyan verify
+  banyan verify --data /srv/banyan --json";
+
+pub(crate) fn run(_args: &VerifyArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    let dir = data_dir(globals)?;
+    if !dir.is_dir() {
+        let message = format!("there is no data directory {}; pass another one with --data DIR", dir.display());
+        return Err(Failure::storage(message));
+    }
+    let report = verify(&dir, &Bar::default())?;
+    match globals.json {
+        true => screen.json(&as_json(&report))?,
+        false => in_words(&report, screen)?,
+    }
+    if report.is_sound() { Ok(()) } else { Err(Failure::Damage) }
+}
+
+fn in_words(report: &Report, screen: &mut Screen) -> Result<(), Failure> {
+    for Finding { file, line, reason, severity } in &report.findings {
+        let place = match line {
+            Some(line) => format!("{}:{line}", one_line(file)),
+            None => one_line(file),
+        };
+        let line = match severity {
+            Severity::Damage => format!("{}: {}", screen.paint(Style::Bad, &place), one_line(reason)),
+            Severity::Note => format!("{place}: note: {}", one_line(reason)),
+        };
+        screen.line(&line)?;
+    }
+    let read = format!(
+        "Read {}, {}, {}, {}.",
+        count(report.sessions, "session"),
+        count(report.records, "record"),
+        count(report.blobs, "blob"),
+        size(report.bytes)
+    );
+    let damage = report.findings.iter().filter(|finding| finding.severity == Severity::Damage).count();
+    let verdict = match damage {
+        0 => screen.paint(Style::Good, "Everything is sound."),
+        damage => screen.paint(Style::Bad, &format!("{} of damage.", count(damage as u64, "place"))),
+    };
+    screen.line(&format!("{read} {verdict}"))
+}
+
+fn as_json(report: &Report) -> Value {
+    let finding = |Finding { file, line, reason, severity }: &Finding| {
+        let severity = match severity {
+            Severity::Damage => "damage",
+            Severity::Note => "note",
+        };
+        json!({"file": file, "line": line, "reason": reason, "severity": severity})
+    };
+    json!({
+        "sound": report.is_sound(),
+        "sessions": report.sessions,
+        "records": report.records,
+        "blobs": report.blobs,
+        "bytes": report.bytes,
+        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+    })
+}

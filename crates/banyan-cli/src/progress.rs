@@ -1,0 +1,66 @@
+//! Work that takes a while, on standard error: a bar when a person looks and it takes over a second, and warnings.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use banyan::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::complain;
+
+/// How long work may take before it is worth a bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A bar on standard error, if there is a terminal.
+#[derive(Default)]
+pub(crate) struct Bar {
+    work: Mutex<Option<Work>>,
+}
+
+struct Work {
+    bar: ProgressBar,
+    began: Instant,
+}
+
+impl Bar {
+    fn with(&self, act: impl FnOnce(&mut Option<Work>)) {
+        act(&mut self.work.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Progress for Bar {
+    fn begin(&self, what: &str, steps: u64) {
+        let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what.to_owned());
+        self.with(|work| *work = Some(Work { bar, began: Instant::now() }));
+    }
+
+    fn step(&self, done: u64) {
+        self.with(|work| {
+            let Some(work) = work else { return };
+            work.bar.set_position(done);
+            if work.bar.is_hidden() && work.began.elapsed() > PATIENCE {
+                // Where standard error is no terminal, this target stays silent.
+                work.bar.set_draw_target(ProgressDrawTarget::stderr());
+            }
+        });
+    }
+
+    fn end(&self) {
+        self.with(|work| {
+            if let Some(work) = work.take() {
+                work.bar.finish_and_clear();
+            }
+        });
+    }
+
+    fn warn(&self, warning: &str) {
+        self.with(|work| match work {
+            Some(work) => work.bar.suspend(|| complain(&format!("warning: {warning}"))),
+            None => complain(&format!("warning: {warning}")),
+        });
+    }
+}

@@ -1,1 +1,0 @@
-//! What each call writes and answers, and in which order it refuses.

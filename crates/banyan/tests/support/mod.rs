@@ -1,0 +1,13 @@
+//! What the tests share: a way to call a store and to hear its events, and short ways to say common things.
+
+#![allow(dead_code, reason = "each test program uses a part of this")]
+
+pub mod directory;
+pub mod door;
+pub mod ears;
+pub mod words;
+
+pub use directory::*;
+pub use door::*;
+pub use ears::*;
+pub use words::*;

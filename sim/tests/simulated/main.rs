@@ -1,0 +1,5 @@
+//! A whole store on a disk in memory that crashes, fails and fills up.
+
+mod crashes;
+mod failing_flush;
+mod full_disk;
