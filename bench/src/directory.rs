@@ -67,6 +67,6 @@ fn labels(number: usize, sessions: usize) -> Object {
         0 => RARE.to_owned(),
         _ => format!("u_{}", number % OWNERS),
     };
-    let plan = if number % 2 == 0 { "free" } else { "paid" };
+    let plan = if number.is_multiple_of(2) { "free" } else { "paid" };
     Object::from_iter([("owner".to_owned(), owner.into()), ("plan".to_owned(), plan.into())])
 }

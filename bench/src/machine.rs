@@ -12,13 +12,13 @@ const RAMFS: i64 = 0x8584_58f6;
 
 /// Whether a directory's files live in memory only.
 pub(crate) fn is_in_memory(dir: &Path) -> Outcome<bool> {
-    let kind = i64::from(statfs(dir)?.f_type);
+    let kind = statfs(dir)?.f_type;
     Ok(kind == TMPFS || kind == RAMFS)
 }
 
 /// The name of the file system that a directory is on.
 pub(crate) fn file_system(dir: &Path) -> Outcome<String> {
-    Ok(match i64::from(statfs(dir)?.f_type) {
+    Ok(match statfs(dir)?.f_type {
         0xef53 => "ext4".to_owned(),
         0x5846_5342 => "xfs".to_owned(),
         0x9123_683e => "btrfs".to_owned(),

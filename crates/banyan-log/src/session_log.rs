@@ -16,9 +16,14 @@ pub trait SessionLog: Send + Sync + 'static {
     /// Takes a commit. The answer comes through [`Commit::done`].
     fn append(&self, commit: Commit);
 
-    /// Shows every whole line of a session, oldest first, with the offset where it starts.
-    /// `None` when there is no such session.
-    fn scan(&self, at: At<'_>, visit: &mut dyn FnMut(u64, &[u8])) -> Result<Option<Scanned>, LogError>;
+    /// Shows every whole line of a session that starts at `from` or later, oldest first, with the offset where it
+    /// starts. `from` is 0 or where a line was said to start. `None` when there is no such session.
+    fn scan(
+        &self,
+        at: At<'_>,
+        from: u64,
+        visit: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<Scanned>, LogError>;
 
     /// Cuts a torn last line off, so that nothing is ever written behind it.
     fn mend(&self, at: At<'_>, scanned: Scanned) -> Result<(), LogError>;
@@ -75,7 +80,7 @@ pub enum At<'a> {
 /// What a scan saw besides lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
-    /// Bytes that were shown.
+    /// Where the last line that was shown ends.
     pub len: u64,
     /// Bytes of a last line without its end, which were not shown.
     pub torn: u64,

@@ -107,7 +107,7 @@ impl Driver {
 fn contents(log: &FsLog, at: usize) -> Vec<String> {
     let mut found = Vec::new();
     let mut expected = 0;
-    log.scan(At::Live(&session(at)), &mut |_, line| {
+    log.scan(At::Live(&session(at)), 0, &mut |_, line| {
         let stored = record::parse_full(line).expect("every line is whole");
         let envelope = stored.envelope.expect("our own line");
         assert_eq!(envelope.seq, Seq(expected), "sequence numbers have no gaps");

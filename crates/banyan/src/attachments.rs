@@ -123,7 +123,7 @@ impl Store {
             return Ok(());
         };
         let mut used = attached;
-        self.log.scan(At::Live(id), &mut |_, line| {
+        self.log.scan(At::Live(id), 0, &mut |_, line| {
             used |= Head::parse(line).is_ok_and(|head| head.blobs.iter().any(|other| other.hash == blob));
         })?;
         if !used {

@@ -53,10 +53,10 @@ impl Store {
 
     fn load_into(&self, session: &Session) -> Result<(), Error> {
         // Forks are loaded base first, one after another, so that a long line of them needs no deep stack.
-        let line = self.line_of_bases(&session.id)?;
-        for (id, _) in line.iter().rev() {
-            let base = self.sessions.get(id);
-            self.load_one(&base)?;
+        if self.log.tree(&session.id).is_none() {
+            for (id, _) in self.line_of_bases(&session.id)?.iter().rev() {
+                self.load_one(&self.sessions.get(id))?;
+            }
         }
         self.load_one(session)
     }
@@ -67,7 +67,8 @@ impl Store {
             return Ok(());
         }
         let at = At::Live(&session.id);
-        *loaded = match self.read(at, &session.id)?.filter(|read| read.state.exists()) {
+        let read = self.read(at, &session.id)?;
+        *loaded = match read.filter(|read| read.state.exists()) {
             Some(read) => {
                 self.log.mend(at, read.scanned)?;
                 for (line, fault) in &read.faults {
@@ -105,12 +106,22 @@ impl Store {
 
     /// Reads a session's records. `None` when it has none.
     pub(crate) fn read(&self, at: At<'_>, id: &SessionId) -> Result<Option<Read>, Error> {
-        let mut state: Option<SessionState> = None;
+        self.read_from(at, id, 0, None)
+    }
+
+    /// The same from an offset on, when what comes before is known.
+    pub(crate) fn read_from(
+        &self,
+        at: At<'_>,
+        id: &SessionId,
+        from: u64,
+        mut state: Option<SessionState>,
+    ) -> Result<Option<Read>, Error> {
         let mut trouble = Ok(());
         let mut faults = Vec::new();
         let mut blobs: HashMap<String, u64> = HashMap::new();
         let mut number = 0_u64;
-        let scanned = self.log.scan(at, &mut |offset, line| {
+        let scanned = self.log.scan(at, from, &mut |offset, line| {
             number += 1;
             if line.iter().all(u8::is_ascii_whitespace) {
                 return;

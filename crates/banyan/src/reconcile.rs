@@ -55,12 +55,33 @@ impl Store {
     pub(crate) fn reconcile(&self, recovered: &Recovered) -> Result<(), OpenError> {
         let touched: HashSet<&str> =
             recovered.touched.iter().filter_map(|path| path.strip_suffix(".jsonl")).collect();
-        let looks_the_same = recovered.commits == 0
-            && self.log.directory_stamp().is_some()
-            && self.catalogue.state(DIRECTORY)? == self.log.directory_stamp();
-        if looks_the_same && self.catalogue.count()? > LOOK_AT_ALL {
-            return Ok(());
+        let told: Option<Vec<SessionId>> = touched.iter().map(|stem| names::session_id_of(stem)).collect();
+        match told {
+            // With very many sessions only those are looked at that a crash interrupted, unless somebody else was here.
+            Some(told) if self.catalogue.count()? > LOOK_AT_ALL && self.nobody_else_was_here(recovered)? => {
+                self.progress.begin("Catching up after a crash", told.len() as u64);
+                for (done, id) in told.iter().enumerate() {
+                    match self.catalogue.get(id)? {
+                        Some(row) if self.log.stamp(At::Live(id))?.is_none() => self.forget_missing(&row.file.key)?,
+                        _ => self.look_again(id)?,
+                    }
+                    self.progress.step(done as u64 + 1);
+                }
+            }
+            _ => self.look_at_all(&touched)?,
         }
+        self.progress.end();
+        self.catalogue.flush()?;
+        self.drop_unused_bases()
+    }
+
+    fn nobody_else_was_here(&self, recovered: &Recovered) -> Result<bool, OpenError> {
+        let stamp = self.log.directory_stamp();
+        Ok(recovered.commits > 0 || (stamp.is_some() && self.catalogue.state(DIRECTORY)? == stamp))
+    }
+
+    /// Compares every session file with what the catalogue knows of it.
+    fn look_at_all(&self, touched: &HashSet<&str>) -> Result<(), OpenError> {
         let mut known: HashMap<String, SeenFile> = HashMap::new();
         self.catalogue.files(|seen| {
             if seen.standing == Standing::Listed {
@@ -76,17 +97,15 @@ impl Store {
         };
         let changed: Vec<&SessionId> = sessions.iter().filter(unknown).collect();
         let present: HashSet<String> = sessions.iter().map(names::file_stem).collect();
-        self.progress.begin("Catching up with the session files", changed.len() as u64);
         for seen in known.values().filter(|seen| !present.contains(&seen.stem)) {
             self.forget_missing(&seen.key)?;
         }
+        self.progress.begin("Catching up with the session files", changed.len() as u64);
         for (done, id) in changed.into_iter().enumerate() {
             self.look_again(id)?;
             self.progress.step(done as u64 + 1);
         }
-        self.progress.end();
-        self.catalogue.flush()?;
-        self.drop_unused_bases()
+        Ok(())
     }
 
     /// Notes a session as its file is now.
@@ -179,7 +198,12 @@ impl Store {
 
     /// Notes a session again when its file is not as the catalogue knows it.
     pub(crate) fn notice(&self, id: &SessionId, read: &Read) -> Result<(), IndexError> {
-        if self.catalogue.get(id)?.is_none_or(|row| row.length != read.scanned.len) {
+        let known = match self.catalogue.get(id) {
+            // The rebuild that is under way comes to this session by itself.
+            Err(IndexError::Unbuilt) => return Ok(()),
+            known => known?,
+        };
+        if known.is_none_or(|row| row.length != read.scanned.len) {
             self.catalogue.note(self.row(id, read, Standing::Listed));
         }
         Ok(())

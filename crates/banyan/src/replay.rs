@@ -79,7 +79,7 @@ impl Store {
     pub(crate) fn session_backlog(&self, id: &SessionId, after: CommitNo) -> Result<Option<Backlog>, Error> {
         let mut lines = VecDeque::new();
         let mut first = None;
-        self.log.scan(At::Live(id), &mut |offset, line| {
+        self.log.scan(At::Live(id), 0, &mut |offset, line| {
             let Ok(Head { envelope: Some(envelope), kind, .. }) = Head::parse(line) else { return };
             let last = match &kind {
                 record::HeadKind::Grew(grew) => grew.last_commit,

@@ -18,6 +18,8 @@ pub(crate) struct Session {
     entries: AtomicUsize,
     /// What the catalogue calls the session's file.
     file: Mutex<Option<Arc<SessionFile>>>,
+    /// How much of the session's file the image of its tree covers.
+    image_covers: AtomicU64,
 }
 
 /// What is known of a session.
@@ -37,6 +39,14 @@ impl Session {
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Loaded> {
         self.loaded.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn image_covers(&self) -> u64 {
+        self.image_covers.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_image_covers(&self, covered: u64) {
+        self.image_covers.store(covered, Ordering::Relaxed);
     }
 
     /// What the catalogue calls the session's file, made once.
@@ -93,6 +103,7 @@ impl Sessions {
                 used: AtomicU64::new(now),
                 entries: AtomicUsize::new(0),
                 file: Mutex::default(),
+                image_covers: AtomicU64::new(0),
             });
             shard.insert(id.clone(), Arc::clone(&session));
             session

@@ -64,10 +64,8 @@ fn crash_while_recovering(seed: u64, calls: u64, cut: u64) -> u64 {
             drop(opened);
             let next = Fate::Random(seed + again);
             for then in [Fate::LoseUnsynced, Fate::KeepAll, next] {
-                let scene = "operation {again} of the recovery";
-                let _scene = Scene(format!(
-                    "BANYAN_SIM_SEED={seed}, {calls} calls, operation {cut}, {fate:?}, {scene} {again}, {then:?}"
-                ));
+                let first = format!("BANYAN_SIM_SEED={seed}, {calls} calls, operation {cut}, {fate:?}");
+                let _scene = Scene(format!("{first}, operation {again} of the recovery, {then:?}"));
                 check_disk(&second.after_crash(then), &expected);
                 points += 1;
             }

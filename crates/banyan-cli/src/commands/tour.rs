@@ -69,7 +69,7 @@ impl Walk<'_> {
 
         self.step("Say something in it. Messages follow one another, and each gets an id:")?;
         self.command("call session::append - < question.json")?;
-        let asked = self.append(&session, user(QUESTION), None)?;
+        let asked = self.append(&session, user(QUESTION))?;
         self.result(&format!("user: {QUESTION}"))?;
         self.result(asked.as_str())?;
 
@@ -82,7 +82,7 @@ impl Walk<'_> {
         let title = Some("Weather, asked again".to_owned());
         let fork =
             ask(self.client, &ForkRequest { session_id: session.clone(), entry_id: asked, title })?.session_id;
-        self.append(&fork, assistant(OTHER_REPLY), None)?;
+        self.append(&fork, assistant(OTHER_REPLY))?;
         self.result(fork.as_str())?;
         self.result(&format!("assistant: {OTHER_REPLY}"))?;
 
@@ -99,7 +99,7 @@ impl Walk<'_> {
     fn stream(&mut self, session: &SessionId) -> Result<(), Failure> {
         let status = |status| SetStatusRequest { session_id: session.clone(), status, reason: None };
         ask(self.client, &status(SessionStatus::Working))?;
-        let entry_id = self.append(session, assistant(""), None)?;
+        let entry_id = self.append(session, assistant(""))?;
         self.screen.now("  assistant: ")?;
         let mut revision = Revision(0);
         for token in REPLY {
@@ -149,17 +149,12 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn append(
-        &self,
-        session_id: &SessionId,
-        message: AgentMessage,
-        parent_id: Option<EntryId>,
-    ) -> Result<EntryId, Failure> {
+    fn append(&self, session_id: &SessionId, message: AgentMessage) -> Result<EntryId, Failure> {
         let request = AppendRequest {
             session_id: session_id.clone(),
             message: Some(message),
             custom: None,
-            parent_id,
+            parent_id: None,
             entry_id: None,
             origin: None,
             expected_leaf: None,

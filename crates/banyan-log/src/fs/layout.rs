@@ -10,6 +10,7 @@ pub(crate) const WAL: &str = ".banyan/wal";
 pub(crate) const JOURNAL: &str = ".banyan/journal";
 pub(crate) const BLOBS: &str = ".banyan/blobs";
 pub(crate) const BASES: &str = ".banyan/bases";
+pub(crate) const TREES: &str = ".banyan/index/trees";
 const SUFFIX: &str = ".jsonl";
 
 /// The file of the session that has this id now.
@@ -17,6 +18,11 @@ pub(crate) fn session(id: &SessionId) -> String {
     let mut path = names::file_stem(id);
     path.push_str(SUFFIX);
     path
+}
+
+/// The image of a session's tree.
+pub(crate) fn tree(id: &SessionId) -> String {
+    format!("{TREES}/{}.tree", names::file_stem(id))
 }
 
 /// The file of a deleted session that forks still read.

@@ -178,6 +178,25 @@ impl FsLog {
         Ok(inspect::blobs(self.shared.disk.as_ref())?.into_iter().map(|(_, hash)| hash).collect())
     }
 
+    /// Keeps the image of a session's tree, which can be thrown away.
+    pub fn save_tree(&self, session: &SessionId, image: &[u8]) -> Result<(), LogError> {
+        let path = layout::tree(session);
+        let saving = LogError::io(format!("writing {path}"));
+        let save = || {
+            self.shared.disk.create_dir(layout::TREES)?;
+            let file = self.shared.disk.create(&path)?;
+            file.set_len(0)?;
+            file.write_at(0, image)
+        };
+        save().map_err(saving)
+    }
+
+    /// The image of a session's tree, if one was kept. It says itself whether it is whole.
+    pub fn tree(&self, session: &SessionId) -> Option<Vec<u8>> {
+        let file = self.shared.disk.open(&layout::tree(session)).ok()??;
+        segment::read_all(file.as_ref()).ok()
+    }
+
     /// True when the incarnation was deleted and its records are kept for forks.
     pub fn is_retained(&self, born: Born) -> bool {
         self.shared.retained.read().unwrap_or_else(PoisonError::into_inner).contains(&born)
@@ -246,9 +265,14 @@ impl SessionLog for FsLog {
         }
     }
 
-    fn scan(&self, at: At<'_>, visit: &mut dyn FnMut(u64, &[u8])) -> Result<Option<Scanned>, LogError> {
+    fn scan(
+        &self,
+        at: At<'_>,
+        from: u64,
+        visit: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<Scanned>, LogError> {
         match self.find(at)? {
-            Some(file) => scan::scan(&file, visit).map(Some),
+            Some(file) => scan::scan(&file, from, visit).map(Some),
             None => Ok(None),
         }
     }

@@ -13,13 +13,17 @@ use crate::{LogError, Scanned};
 const CHUNK: usize = 1 << 20;
 
 /// Shows every whole line, and a last one that only lacks its line feed.
-pub(crate) fn scan(file: &Arc<LazyFile>, visit: &mut dyn FnMut(u64, &[u8])) -> Result<Scanned, LogError> {
+pub(crate) fn scan(
+    file: &Arc<LazyFile>,
+    from: u64,
+    visit: &mut dyn FnMut(u64, &[u8]),
+) -> Result<Scanned, LogError> {
     let reading = || LogError::io(format!("reading {}", file.path()));
     file.close_open_line();
     let end = file.end();
     let mut rest: Vec<u8> = Vec::new();
-    let mut rest_at = 0;
-    let mut at = 0;
+    let mut rest_at = from;
+    let mut at = from;
     while at < end {
         let bytes = file.read(at, CHUNK.min((end - at) as usize)).map_err(reading())?;
         if bytes.is_empty() {

@@ -205,6 +205,7 @@ impl Shared {
         let path = file.path();
         self.files.forget(path);
         self.upkeep().dirty.remove(path);
+        let _ = self.disk.remove(&layout::tree(&removal.session));
         let done = (|| {
             if !removal.keep_for_forks {
                 return file.remove();

@@ -1,5 +1,6 @@
 //! Data directories: made, closed, copied as a kill would leave them, and looked at.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -67,25 +68,38 @@ impl Progress for Warnings {
     }
 }
 
-/// A copy of a directory, as it is now.
+/// A copy of a directory, as it was at one moment, though somebody may be writing to it.
 pub fn copied(from: &Path) -> TempDir {
-    let to = tempfile::tempdir().expect("a directory");
-    copy_into(from, to.path());
-    to
-}
-
-fn copy_into(from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from).expect("a directory") {
-        let entry = entry.expect("a directory entry");
-        let target = to.join(entry.file_name());
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            std::fs::create_dir_all(&target).expect("a directory");
-            copy_into(&entry.path(), &target);
-        } else if let Err(error) = std::fs::copy(entry.path(), &target) {
-            // A file may be removed between being listed and being copied.
-            assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{}", entry.path().display());
+    loop {
+        let to = tempfile::tempdir().expect("a directory");
+        let files = files_in(from);
+        for (name, bytes) in &files {
+            let target = to.path().join(name);
+            std::fs::create_dir_all(target.parent().expect("a parent")).expect("a directory");
+            std::fs::write(target, bytes).expect("a copied file");
+        }
+        if files_in(from) == files {
+            return to;
         }
     }
+}
+
+/// Every file below a directory, with its content.
+pub fn files_in(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(next) = dirs.pop() {
+        for entry in std::fs::read_dir(next).expect("a directory") {
+            let path = entry.expect("a directory entry").path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else if let Ok(bytes) = std::fs::read(&path) {
+                // A file may be removed between being listed and being read.
+                files.insert(path.strip_prefix(dir).expect("a path below").to_owned(), bytes);
+            }
+        }
+    }
+    files
 }
 
 /// The file of a session whose id needs no encoding.

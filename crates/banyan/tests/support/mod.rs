@@ -1,10 +1,12 @@
 //! What the tests share: a way to call a store and to hear its events, and short ways to say common things.
 
-#![allow(dead_code, reason = "each test program uses a part of this")]
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of this")]
 
 pub mod directory;
 pub mod door;
 pub mod ears;
+pub mod model;
+pub mod step;
 pub mod words;
 
 pub use directory::*;

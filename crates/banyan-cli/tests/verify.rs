@@ -1,0 +1,64 @@
+//! `banyan verify`: sound, damaged, absent, in use.
+
+mod common;
+
+use std::fs;
+
+use common::Place;
+use serde_json::json;
+
+#[test]
+fn a_sound_directory_is_said_to_be_so() {
+    let place = Place::new();
+    place.session("s", "", &["one", "two"]);
+    let said = place.run(&["verify"]).ok();
+    assert!(
+        said.out.starts_with("Read 1 session, 3 records, ") && said.out.ends_with("Everything is sound.\n"),
+        "{said:?}"
+    );
+    let report = &place.run(&["verify", "--json"]).ok().json_lines()[0];
+    assert_eq!(
+        (&report["sound"], &report["sessions"], &report["findings"]),
+        (&json!(true), &json!(1), &json!([]))
+    );
+}
+
+#[test]
+fn damage_is_named_by_file_and_line() {
+    let place = Place::new();
+    place.session("s", "", &["one", "two"]);
+    let file = place.dir().join("s.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replacen("\"one\"", "\"0ne\"", 1)).unwrap();
+
+    let said = place.run(&["verify"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(1), ""), "{said:?}");
+    assert!(said.out.starts_with("s.jsonl:2: ") && said.out.ends_with("1 place of damage.\n"), "{said:?}");
+    let said = place.run(&["verify", "--json"]);
+    assert_eq!(said.code, Some(1));
+    let report = &said.json_lines()[0];
+    let finding = &report["findings"][0];
+    assert_eq!(
+        (&report["sound"], &finding["file"], &finding["line"]),
+        (&json!(false), &json!("s.jsonl"), &json!(2))
+    );
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_no_sound_one() {
+    let place = Place::new();
+    assert_eq!(place.run(&["verify", "--json"]).refusal(), (Some(3), "session/storage".into()));
+    assert!(!place.dir().exists());
+}
+
+#[test]
+fn a_directory_in_use_is_left_to_its_owner() {
+    let place = Place::new();
+    let mut owner = place.stream();
+    owner.send(&json!({"id": 1, "function": "session::list"}));
+    owner.answer();
+    let said = place.run(&["verify"]);
+    assert_eq!((said.code, said.err.contains(&owner.child.id().to_string())), (Some(3), true), "{said:?}");
+    drop(owner.input.take());
+    owner.child.wait().unwrap();
+}
