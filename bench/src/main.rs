@@ -59,9 +59,11 @@ fn main() -> Outcome<()> {
     for (name, run) in WORK {
         if names.is_empty() || names.contains(&name) {
             eprintln!("{name} ...");
+            let begun = std::time::Instant::now();
             let section = run(&bench)?;
             print!("{}", section.as_text());
             report.sections.push(section);
+            eprintln!("{name} took {:.0} s", begun.elapsed().as_secs_f64());
         }
     }
     report.end()?;

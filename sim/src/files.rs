@@ -5,20 +5,23 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// Checks the files of a store that was closed, by path: every line is whole, is numbered without a gap and has
-/// the checksum of its bytes; every blob is used by a line, and every one that is used is there.
+/// the checksum of its bytes; every blob is named by a line, and every one that is needed is there.
 pub fn check(files: &[(String, Vec<u8>)]) {
-    let mut used = BTreeSet::new();
+    let mut named = BTreeSet::new();
+    let mut needed = BTreeSet::new();
     for (path, bytes) in files.iter().filter(|(path, _)| path.ends_with(".jsonl")) {
         assert!(bytes.last().is_none_or(|byte| *byte == b'\n'), "{path} ends with a whole line");
-        for (at, line) in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate() {
-            let record = check_line(path, at, line);
-            used.extend(blobs_of(&record));
-        }
+        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate();
+        let records: Vec<Value> = lines.map(|(at, line)| check_line(path, at, line)).collect();
+        named.extend(records.iter().flat_map(blobs_of));
+        let detached: Vec<&Value> = records.iter().filter(|it| it["type"] == "detached").collect();
+        let gone = |it: &&Value| detached.iter().any(|gone| gone["attachment_id"] == it["attachment"]["attachment_id"]);
+        needed.extend(records.iter().filter(|it| !gone(it)).flat_map(blobs_of));
     }
     let blobs = files.iter().filter(|(path, _)| path.contains("/blobs/"));
     let stored: BTreeSet<String> = blobs.map(|(path, _)| path.rsplit('/').next().unwrap().to_owned()).collect();
-    assert_eq!(used.difference(&stored).collect::<Vec<_>>(), Vec::<&String>::new(), "blobs that are missing");
-    assert_eq!(stored.difference(&used).collect::<Vec<_>>(), Vec::<&String>::new(), "blobs that nobody uses");
+    assert_eq!(needed.difference(&stored).collect::<Vec<_>>(), Vec::<&String>::new(), "blobs that are missing");
+    assert_eq!(stored.difference(&named).collect::<Vec<_>>(), Vec::<&String>::new(), "blobs that nobody uses");
 }
 
 fn check_line(path: &str, at: usize, line: &[u8]) -> Value {

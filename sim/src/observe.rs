@@ -69,7 +69,7 @@ fn entry(ask: Ask<'_>, session: &str, node: &Value) -> Entry {
     let request = json!({"session_id": session, "entry_id": node["entry_id"]});
     let got = ask("session::get-message", request);
     let entry = &got["entry"];
-    assert!(!entry.is_null(), "{} of {session} is in the tree and cannot be read", node["entry_id"]);
+    assert!(!entry.is_null(), "{node} of {session} is in the tree and cannot be read");
     assert_eq!((&entry["id"], &entry["parent_id"]), (&node["entry_id"], &node["parent_id"]), "{entry} {node}");
     let body = match entry.get("message") {
         Some(message) => Body::Message(message.clone()),

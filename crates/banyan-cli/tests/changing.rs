@@ -5,11 +5,6 @@ mod common;
 use common::Place;
 use serde_json::{Value, json};
 
-fn texts(place: &Place, session: &str) -> Vec<String> {
-    let lines = place.run(&["show", session, "--json"]).ok().json_lines();
-    lines.iter().map(|item| item["message"]["content"][0]["text"].as_str().unwrap().to_owned()).collect()
-}
-
 #[test]
 fn a_fork_prints_its_id_and_holds_what_came_before() {
     let place = Place::new();
@@ -17,11 +12,11 @@ fn a_fork_prints_its_id_and_holds_what_came_before() {
     let said = place.run(&["fork", "sour"]);
     let fork = said.out.trim();
     assert_eq!((said.code, said.err.as_str()), (Some(0), "Forked “Source” with 3 messages.\n"));
-    assert_eq!(texts(&place, fork), ["one", "two", "three"]);
+    assert_eq!(place.texts(fork, &[]), ["one", "two", "three"]);
 
     let earlier = place.run(&["fork", "source", &entries[1], "--title", "Earlier", "--json"]).ok().json_lines();
     assert_eq!(earlier[0]["meta"]["title"], "Earlier");
-    assert_eq!(texts(&place, earlier[0]["session_id"].as_str().unwrap()), ["one", "two"]);
+    assert_eq!(place.texts(earlier[0]["session_id"].as_str().unwrap(), &[]), ["one", "two"]);
 }
 
 #[test]

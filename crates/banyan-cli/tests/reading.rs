@@ -8,10 +8,6 @@ use std::process::Stdio;
 use common::{Place, assistant, user};
 use serde_json::{Value, json};
 
-fn ids(lines: &[Value]) -> Vec<&str> {
-    lines.iter().map(|line| line["session_id"].as_str().unwrap()).collect()
-}
-
 #[test]
 fn an_empty_directory_says_what_to_do_next() {
     let place = Place::new();
@@ -46,18 +42,17 @@ fn lists_are_filtered_ordered_and_continued() {
         place.call("session::ensure", &json!({"session_id": id, "metadata": labels}));
     }
     place.call("session::set-status", &json!({"session_id": "b", "status": "working"}));
-    let list =
-        |args: &[&str]| place.run(&[&["ls", "--json", "--order", "created_asc"], args].concat()).json_lines();
-    assert_eq!(ids(&list(&[])), ["a", "b", "c"]);
-    assert_eq!(ids(&list(&["--meta", "user=ada"])), ["a", "b"]);
-    assert_eq!(ids(&list(&["--meta", "user=ada", "--meta", "n=7"])), ["b"]);
-    assert_eq!(ids(&list(&["--meta", r#"n="7""#])), Vec::<&str>::new());
-    assert_eq!(ids(&list(&["--status", "working"])), ["b"]);
+    let list = |args: &[&str]| place.run(&[&["ls", "--json", "--order", "created_asc"], args].concat()).ids();
+    assert_eq!(list(&[]), ["a", "b", "c"]);
+    assert_eq!(list(&["--meta", "user=ada"]), ["a", "b"]);
+    assert_eq!(list(&["--meta", "user=ada", "--meta", "n=7"]), ["b"]);
+    assert_eq!(list(&["--meta", r#"n="7""#]), Vec::<String>::new());
+    assert_eq!(list(&["--status", "working"]), ["b"]);
 
     let first = place.run(&["ls", "--json", "--order", "created_asc", "--limit", "2"]);
-    assert_eq!(ids(&first.json_lines()), ["a", "b"]);
+    assert_eq!(first.ids(), ["a", "b"]);
     let cursor = first.err.trim().rsplit(' ').next().unwrap();
-    assert_eq!(ids(&list(&["--cursor", cursor])), ["c"]);
+    assert_eq!(list(&["--cursor", cursor]), ["c"]);
     assert_eq!(place.run(&["ls", "--status", "asleep"]).code, Some(2));
     assert_eq!(place.run(&["ls", "--meta", "user"]).code, Some(2));
     assert_eq!(
@@ -148,12 +143,8 @@ fn branches_are_drawn_and_can_be_read() {
         [true, false, true]
     );
 
-    let texts = |args: &[&str]| -> Vec<String> {
-        let lines = place.run(&[&["show", "tree", "--json"], args].concat()).ok().json_lines();
-        lines.iter().map(|item| item["message"]["content"][0]["text"].as_str().unwrap().to_owned()).collect()
-    };
-    assert_eq!(texts(&[]), ["root", "second try"]);
-    assert_eq!(texts(&["--branch", &entries[1]]), ["root", "first try"]);
+    assert_eq!(place.texts("tree", &[]), ["root", "second try"]);
+    assert_eq!(place.texts("tree", &["--branch", &entries[1]]), ["root", "first try"]);
     let unknown = place.run(&["show", "tree", "--branch", "e_none", "--json"]).refusal();
     assert_eq!(unknown, (Some(1), "session/entry_not_found".into()));
 }

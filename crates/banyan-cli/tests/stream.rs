@@ -48,10 +48,7 @@ fn one_at_a_time_keeps_the_order() {
         answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect::<Vec<_>>(),
         (0..50).collect::<Vec<_>>()
     );
-    let shown = place.run(&["show", "s", "--json"]).ok().json_lines();
-    let texts: Vec<&str> =
-        shown.iter().map(|item| item["message"]["content"][0]["text"].as_str().unwrap()).collect();
-    assert_eq!(texts, (0..50).map(|number| number.to_string()).collect::<Vec<_>>());
+    assert_eq!(place.texts("s", &[]), (0..50).map(|number| number.to_string()).collect::<Vec<_>>());
 }
 
 #[test]
@@ -127,17 +124,10 @@ fn the_owner_of_a_directory_is_named_to_others() {
 fn when_nobody_reads_the_answers_the_stream_stops_and_says_so() {
     let place = Place::new();
     let mut stream = place.stream();
-    drop(std::mem::replace(&mut stream.output, std::io::BufReader::new(devour())));
+    drop(stream.output.take());
     stream.send(&json!({"id": 1, "function": "session::list"}));
     assert_eq!(stream.child.wait().unwrap().code(), Some(3));
     let mut err = String::new();
     stream.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert!(err.contains("answers could not be written"), "{err}");
-}
-
-/// Another output to hold in place of the one let go.
-fn devour() -> std::process::ChildStdout {
-    let mut child = Place::new().command(&["--version"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
-    child.wait().unwrap();
-    child.stdout.take().unwrap()
 }

@@ -19,7 +19,7 @@ use crate::record::{
 use crate::state::{LiveAdd, Node, NodeIx, SessionState, StateFault, Written, extend_text};
 
 /// Ids in the order 1, 2, 3.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Counting(u64);
 
 impl Counting {
@@ -49,6 +49,7 @@ impl Ids for Counting {
 }
 
 /// One session: its file and its state.
+#[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) file: Vec<u8>,
     pub(crate) state: SessionState,
@@ -243,9 +244,16 @@ pub(crate) fn load(id: &str, file: &[u8]) -> (SessionState, Vec<StateFault>) {
 }
 
 pub(crate) fn load_into(state: &mut SessionState, file: &[u8]) -> Vec<StateFault> {
+    let mut faults = apply_lines(state, file, 0);
+    faults.extend(state.finish());
+    faults
+}
+
+/// Applies the lines of a file that begin at `from` or later, which must be where a line begins.
+pub(crate) fn apply_lines(state: &mut SessionState, file: &[u8], from: usize) -> Vec<StateFault> {
     let mut faults = Vec::new();
-    let mut offset = 0;
-    for line in file.split_inclusive(|byte| *byte == b'\n') {
+    let mut offset = from;
+    for line in file[from..].split_inclusive(|byte| *byte == b'\n') {
         let at = (offset as u64, line.len() as u32);
         offset += line.len();
         if line.trim_ascii().is_empty() {
@@ -260,7 +268,6 @@ pub(crate) fn load_into(state: &mut SessionState, file: &[u8]) -> Vec<StateFault
             Err(fault) => state.apply_damaged(&fault, at.0, at.1),
         });
     }
-    faults.extend(state.finish());
     faults
 }
 

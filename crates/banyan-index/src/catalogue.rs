@@ -183,6 +183,22 @@ impl Catalogue {
         })
     }
 
+    /// The file, by the id it had, that some fork names as its base of this birth. Looks through all rows.
+    pub fn base_born(&self, born: &str) -> Result<Option<FileKey>, IndexError> {
+        self.flush()?;
+        self.with_store(|store| {
+            store.read(|conn| {
+                let sql = "SELECT base_id, base_born FROM session WHERE base_born = ?1 LIMIT 1";
+                let mut statement = conn.prepare_cached(sql)?;
+                let mut rows = statement.query([born])?;
+                match rows.next()? {
+                    Some(row) => Ok(Some(decode::file_key(row, 0)?)),
+                    None => Ok(None),
+                }
+            })
+        })
+    }
+
     /// What the owner keeps beside the rows, such as the time of the directory when it was last compared.
     pub fn state(&self, name: &str) -> Result<Option<String>, IndexError> {
         self.with_store(|store| {

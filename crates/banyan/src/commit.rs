@@ -164,10 +164,11 @@ impl Store {
     /// Writes a change's lines; long strings go to the blobs first.
     fn prepare(&self, change: Change) -> Result<(Write, Prepared), Error> {
         let Change { held: Held { session, guard }, records, time_ms, before, kind } = change;
-        let (born, next) = match &*session.read() {
-            Loaded::Present(state) => (state.born(), state.next_seq()),
-            _ => (born_of(&records).unwrap_or_else(|| Born::unsaid(&session.id)), Seq(0)),
+        let (known, next) = match session.read().state() {
+            Some(state) => (state.born(), state.next_seq()),
+            None => (Born::unsaid(&session.id), Seq(0)),
         };
+        let born = born_of(&records).unwrap_or(known);
         let mut pieces = Vec::with_capacity(records.len());
         let mut blobs = Vec::new();
         for (record, seq) in records.iter().zip(next.0..) {
@@ -225,7 +226,11 @@ impl Store {
         }
         let mut loaded = change.session.write();
         if !matches!(*loaded, Loaded::Present(_)) {
-            *loaded = Loaded::Present(Box::new(SessionState::begin(change.session.id.clone())));
+            let before = match std::mem::replace(&mut *loaded, Loaded::NotYet) {
+                Loaded::Absent(Some(lines)) => lines,
+                _ => Box::new(SessionState::begin(change.session.id.clone())),
+            };
+            *loaded = Loaded::Present(before);
         }
         let Loaded::Present(state) = &mut *loaded else { return };
         let status_before = state.meta().status;
@@ -269,7 +274,7 @@ impl Store {
 
     fn removed(&self, held: &Held, committed: &Committed, keep: bool, time_ms: i64) {
         let mut loaded = held.session.write();
-        let Loaded::Present(state) = std::mem::replace(&mut *loaded, Loaded::Absent) else { return };
+        let Loaded::Present(state) = std::mem::replace(&mut *loaded, Loaded::Absent(None)) else { return };
         drop(loaded);
         let file = held.session.file_of(&state);
         held.session.forget_file();
@@ -300,9 +305,9 @@ impl Held {
     ) -> Result<(Decision<R>, i64), Error> {
         let now_ms = now_ms();
         let mut ctx = Ctx { now_ms, ids: &mut FreshIds, limits: store.settings.limits };
-        let decision = match &*self.session.read() {
-            Loaded::Present(state) => decide(state, &mut ctx),
-            _ => decide(&SessionState::begin(self.session.id.clone()), &mut ctx),
+        let decision = match self.session.read().state() {
+            Some(state) => decide(state, &mut ctx),
+            None => decide(&SessionState::begin(self.session.id.clone()), &mut ctx),
         };
         Ok((decision?, now_ms))
     }

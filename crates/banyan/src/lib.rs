@@ -45,6 +45,7 @@ mod store;
 mod subscription;
 mod table;
 mod tell;
+mod trees;
 pub mod verify;
 
 pub use banyan_log::{Durability, LogError};

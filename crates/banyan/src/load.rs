@@ -11,7 +11,7 @@ use banyan_model::{Error, SessionId};
 
 use crate::bodies::{Body, Wanted};
 use crate::sessions::{Loaded, Session};
-use crate::store::Store;
+use crate::store::{Purpose, Store};
 
 /// A session that was read.
 pub(crate) struct Read {
@@ -43,7 +43,7 @@ impl Store {
         let session = self.session(id)?;
         let seen = match &*session.read() {
             Loaded::Present(state) => Some(look(state)),
-            Loaded::Absent | Loaded::NotYet => None,
+            Loaded::Absent(_) | Loaded::NotYet => None,
         };
         if seen.is_none() {
             self.sessions.forget_absent(session);
@@ -67,20 +67,33 @@ impl Store {
             return Ok(());
         }
         let at = At::Live(&session.id);
-        let read = self.read(at, &session.id)?;
-        *loaded = match read.filter(|read| read.state.exists()) {
-            Some(read) => {
-                self.log.mend(at, read.scanned)?;
-                for (line, fault) in &read.faults {
-                    self.warn(&format!("session {}, line {line}: {fault}", session.id));
-                }
-                self.notice(&session.id, &read).map_err(|error| Error::storage(error.to_string()))?;
-                let state = read.state;
-                self.log.expect_seq(&session.id, state.next_seq())?;
-                self.sessions.weigh(session, state.nodes().len());
-                Loaded::Present(Box::new(state))
+        let image = self.read_image(&session.id)?;
+        let from_image = image.is_some();
+        let read = match image {
+            Some(read) => Some(read),
+            None => self.read(at, &session.id)?,
+        };
+        let Some(read) = read else {
+            *loaded = Loaded::Absent(None);
+            return Ok(());
+        };
+        if self.settings.purpose == Purpose::Work {
+            self.log.mend(at, read.scanned)?;
+            if !from_image && read.state.exists() {
+                self.save_image(&session.id, &read.state, read.scanned.len);
             }
-            None => Loaded::Absent,
+        }
+        for (line, fault) in &read.faults {
+            self.warn(&format!("session {}, line {line}: {fault}", session.id));
+        }
+        self.log.expect_seq(&session.id, read.state.next_seq())?;
+        *loaded = if read.state.exists() {
+            self.notice(&session.id, &read).map_err(|error| Error::storage(error.to_string()))?;
+            session.set_image_covers(read.scanned.len);
+            self.sessions.weigh(session, read.state.nodes().len());
+            Loaded::Present(Box::new(read.state))
+        } else {
+            Loaded::Absent(Some(Box::new(read.state)))
         };
         Ok(())
     }

@@ -10,7 +10,7 @@ use banyan_model::Error;
 
 use crate::hub::Hub;
 use crate::sessions::Sessions;
-use crate::store::{Settings, Store};
+use crate::store::{Purpose, Settings, Store};
 use crate::{Banyan, Options};
 
 /// Why a store could not be opened.
@@ -61,14 +61,14 @@ impl Banyan {
             Some(Opened::Rebuild(catalogue, reason)) => (catalogue, Some(reason.to_string())),
             None => (Catalogue::in_memory()?, Some("it is in memory".to_owned())),
         };
-        let store = Store::new(log, catalogue, options);
+        let store = Store::new(log, catalogue, options, Purpose::Work);
         store.catch_up(&recovered, rebuild)?;
         Ok(Self { store })
     }
 }
 
 impl Store {
-    fn new(log: FsLog, catalogue: Catalogue, options: Options) -> Arc<Self> {
+    fn new(log: FsLog, catalogue: Catalogue, options: Options, purpose: Purpose) -> Arc<Self> {
         Arc::new(Self {
             log,
             catalogue,
@@ -78,6 +78,7 @@ impl Store {
                 limits: options.limits,
                 blob_threshold: options.blob_threshold,
                 bounds: options.bounds(),
+                purpose,
             },
             progress: options.progress,
             housekeeper: std::sync::Mutex::default(),
@@ -86,9 +87,9 @@ impl Store {
         })
     }
 
-    /// A store that is only looked at: nothing is started, and no catalogue is opened.
+    /// A store that is only looked at: nothing is started or mended, and no catalogue is opened.
     pub(crate) fn for_reading(log: FsLog, options: Options) -> Result<Arc<Self>, OpenError> {
-        Ok(Self::new(log, Catalogue::in_memory()?, options))
+        Ok(Self::new(log, Catalogue::in_memory()?, options, Purpose::Inspection))
     }
 
     fn catch_up(self: &Arc<Self>, recovered: &Recovered, rebuild: Option<String>) -> Result<(), OpenError> {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use banyan_core::names;
+use banyan_core::{Born, names};
 use banyan_index::{FileKey, IndexError, Row, SeenFile, SessionFile, Standing};
 use banyan_log::{At, Recovered, SessionLog};
 use banyan_model::{CommitNo, SessionId};
@@ -21,6 +21,7 @@ const LOOK_AT_ALL: u64 = 20_000;
 impl Store {
     /// Makes the catalogue anew from the session files.
     pub(crate) fn rebuild_catalogue(&self) -> Result<(), OpenError> {
+        self.log.respell()?;
         let sessions = self.log.sessions()?;
         self.progress.begin("Rebuilding the catalogue", sessions.len() as u64);
         let mut bases: HashMap<String, SessionId> = HashMap::new();
@@ -82,6 +83,7 @@ impl Store {
 
     /// Compares every session file with what the catalogue knows of it.
     fn look_at_all(&self, touched: &HashSet<&str>) -> Result<(), OpenError> {
+        self.log.respell()?;
         let mut known: HashMap<String, SeenFile> = HashMap::new();
         self.catalogue.files(|seen| {
             if seen.standing == Standing::Listed {
@@ -141,11 +143,22 @@ impl Store {
         for born in self.log.retained() {
             match kept.remove(&born.to_string()) {
                 Some(key) => self.release_bases(Some(key)),
-                None => self.log.release(born)?,
+                None => match self.catalogue.base_born(&born.to_string())? {
+                    // A crash kept the catalogue from learning that the records are kept for a fork.
+                    Some(key) => self.note_base(&key.session_id, born)?,
+                    None => self.log.release(born)?,
+                },
             }
         }
         for key in kept.into_values() {
             self.catalogue.release(&key);
+        }
+        Ok(())
+    }
+
+    fn note_base(&self, id: &SessionId, born: Born) -> Result<(), OpenError> {
+        if let Some(read) = self.read(At::Incarnation(id, born), id)? {
+            self.catalogue.note(self.row(id, &read, Standing::Retained));
         }
         Ok(())
     }

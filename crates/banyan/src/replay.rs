@@ -9,7 +9,7 @@ use banyan_core::record::{self, Envelope, Grew, Head, Record, StoredRecord};
 use banyan_core::state::{Place, SessionState, SourceIx};
 use banyan_log::{At, JournalEntry, JournalKind, Replay, SessionLog};
 use banyan_model::{
-    CommitNo, DeletedEvent, EntryId, Error, Event, EventFilter, EventPayload, Object, Position, Seq,
+    CommitNo, DeletedEvent, EntryId, Error, Event, EventFilter, EventPayload, EventType, Object, Position, Seq,
     SessionEntry, SessionId,
 };
 use serde::{Deserialize, Serialize};
@@ -29,8 +29,8 @@ pub(crate) struct Tombstone {
 pub(crate) enum Backlog {
     /// Everything after a commit, over all sessions, up to another.
     Journal { after: CommitNo, upto: CommitNo },
-    /// Lines of one session.
-    Session { id: SessionId, lines: VecDeque<Place>, narrator: Box<Narrator> },
+    /// One session: the ends of its earlier lives, then the lines that it has now.
+    Session { id: SessionId, ends: Vec<Event>, lines: VecDeque<Place>, narrator: Box<Narrator> },
 }
 
 /// What came of asking for more of the past.
@@ -63,7 +63,8 @@ impl Store {
                 *after = last.commit;
                 self.tell_entries(&entries, filters)?
             }
-            Backlog::Session { id, lines, narrator } => {
+            Backlog::Session { ends, .. } if !ends.is_empty() => std::mem::take(ends),
+            Backlog::Session { id, lines, narrator, .. } => {
                 if lines.is_empty() {
                     return Ok(More::Done);
                 }
@@ -76,7 +77,12 @@ impl Store {
     }
 
     /// The lines of a session after a commit, ready to be told. `None` when there is no such session.
-    pub(crate) fn session_backlog(&self, id: &SessionId, after: CommitNo) -> Result<Option<Backlog>, Error> {
+    pub(crate) fn session_backlog(
+        &self,
+        id: &SessionId,
+        after: CommitNo,
+        upto: CommitNo,
+    ) -> Result<Option<Backlog>, Error> {
         let mut lines = VecDeque::new();
         let mut first = None;
         self.log.scan(At::Live(id), 0, &mut |offset, line| {
@@ -92,7 +98,33 @@ impl Store {
         })?;
         let narrator = self.look(id, |state| self.narrator_at(state, first.unwrap_or(state.next_seq())))?;
         let Some(narrator) = narrator.transpose()? else { return Ok(None) };
-        Ok(Some(Backlog::Session { id: id.clone(), lines, narrator: Box::new(narrator) }))
+        let mut ends = Vec::new();
+        // From the beginning of what is kept, whatever that is.
+        self.log.replay(CommitNo(0), upto, &mut |entry| {
+            if let JournalKind::Removed(tombstone) = &entry.kind
+                && entry.session == *id
+                && entry.commit > after
+            {
+                ends.extend(deleted(&entry, tombstone));
+            }
+            true
+        })?;
+        Ok(Some(Backlog::Session { id: id.clone(), ends, lines, narrator: Box::new(narrator) }))
+    }
+
+    /// How many events a commit made, or `None` when that cannot be told any more.
+    pub(crate) fn events_in(&self, commit: CommitNo) -> Result<Option<usize>, Error> {
+        let mut found = None;
+        self.log.replay(CommitNo(commit.0 - 1), commit, &mut |entry| {
+            found = Some(entry);
+            false
+        })?;
+        let Some(entry) = found.filter(|entry| entry.commit == commit) else { return Ok(None) };
+        if !matches!(entry.kind, JournalKind::Removed(_)) && !self.is_live(&entry)? {
+            return Ok(None);
+        }
+        let all = EventType::ALL.map(EventFilter::all);
+        Ok(Some(self.tell_entries(&[entry], &all)?.len()))
     }
 
     fn tell_entries(&self, entries: &[JournalEntry], filters: &[EventFilter]) -> Result<Vec<Event>, Error> {

@@ -26,10 +26,21 @@ pub(crate) struct Session {
 pub(crate) enum Loaded {
     /// Nobody looked yet.
     NotYet,
-    /// There is no such session.
-    Absent,
+    /// There is no such session. Its file may have lines all the same, which a session that begins now comes after.
+    Absent(Option<Box<SessionState>>),
     /// Here it is.
     Present(Box<SessionState>),
+}
+
+impl Loaded {
+    /// The state that a change starts from, if there is one.
+    pub(crate) fn state(&self) -> Option<&SessionState> {
+        match self {
+            Self::NotYet => None,
+            Self::Absent(lines) => lines.as_deref(),
+            Self::Present(state) => Some(state),
+        }
+    }
 }
 
 impl Session {
@@ -119,7 +130,7 @@ impl Sessions {
         let mut shard = self.shard(&id);
         // Ours and the shard's own.
         if Arc::strong_count(&session) == 2
-            && matches!(*session.read(), Loaded::Absent)
+            && matches!(*session.read(), Loaded::Absent(_))
             && shard.get(&id).is_some_and(|kept| Arc::ptr_eq(kept, &session))
         {
             shard.remove(&id);

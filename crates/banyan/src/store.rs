@@ -38,6 +38,16 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) blob_threshold: usize,
     pub(crate) bounds: Bounds,
+    pub(crate) purpose: Purpose,
+}
+
+/// What the store was opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To work with it; what a crash left torn is mended on the way.
+    Work,
+    /// To look at it, and leave everything as it is.
+    Inspection,
 }
 
 impl Banyan {
@@ -79,6 +89,9 @@ impl Store {
         self.hub.close();
         self.collect_garbage();
         let closed = self.log.close();
+        if closed.is_ok() && self.settings.purpose == Purpose::Work {
+            self.save_images();
+        }
         self.note_clean_close();
         Ok(closed?)
     }

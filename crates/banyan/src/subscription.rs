@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use banyan_core::state::NodeIx;
-use banyan_log::{JournalKind, Replay, SessionLog};
+use banyan_log::{Replay, SessionLog};
 use banyan_model::{
     CommitNo, Error, Event, EventFilter, EventPayload, MessageAddedEvent, MessageUpdatedEvent, Position,
     Revision, SessionEntry, SessionId,
@@ -16,6 +16,7 @@ use crate::hub::Seat;
 use crate::replay::{Backlog, More};
 use crate::store::Store;
 use crate::tell::created_event;
+use tokio::sync::mpsc::error::TryRecvError;
 
 /// What a subscriber asks for.
 #[derive(Clone, Debug)]
@@ -66,9 +67,6 @@ pub struct Subscription {
 
 /// An index that stands for all events of a commit.
 const WHOLE: u32 = 0xff_ffff;
-
-/// When a session's own file is shorter to read than the journal of all sessions.
-const FAR_BACK: u64 = 10_000;
 
 impl Banyan {
     /// Subscribes. A position that never existed is refused.
@@ -123,9 +121,17 @@ impl Subscription {
             if let Some(delivery) = self.next_of_past()? {
                 return Ok(Some(delivery));
             }
-            let Ok(event) = self.seat.receiver.try_recv() else { return Ok(None) };
-            if let Some(delivery) = self.take(event) {
-                return Ok(Some(delivery));
+            if self.over {
+                return Ok(None);
+            }
+            match self.seat.receiver.try_recv() {
+                Ok(event) => {
+                    if let Some(delivery) = self.take(event) {
+                        return Ok(Some(delivery));
+                    }
+                }
+                Err(TryRecvError::Empty) => return Ok(None),
+                Err(TryRecvError::Disconnected) => return Ok(self.end()),
             }
         }
     }
@@ -170,11 +176,12 @@ impl Subscription {
         self.seen = after;
         let from = CommitNo(after.commit.0.saturating_sub(u64::from(after.index != WHOLE)));
         let upto = self.seat.since;
-        let session = the_one_session(&self.filters);
-        let far = upto.0.saturating_sub(from.0) > FAR_BACK || !self.store.journal_reaches(from, upto)?;
-        self.backlog = match session.filter(|_| far) {
-            Some(session) => self.store.session_backlog(&session, from)?,
-            None => None,
+        // A session's own stream can be told whole from its file, however little the journal has.
+        self.backlog = match the_one_session(&self.filters) {
+            Some(session) if !self.store.journal_reaches(from, upto)? => {
+                self.store.session_backlog(&session, from, upto)?
+            }
+            _ => None,
         };
         if self.backlog.is_none() {
             self.backlog = Some(Backlog::Journal { after: from, upto });
@@ -229,32 +236,27 @@ impl Store {
     /// Refuses a position that was never given out.
     fn must_have_existed(&self, position: Position) -> Result<(), Error> {
         let refuse = || Error::invalid_cursor(format!("position {position} was never given out by this store"));
-        if position == Position::BEGINNING {
-            return Ok(());
-        }
-        if position.commit > self.log.head() || position.commit.0 == 0 {
+        if position.commit > self.log.head() {
             return Err(refuse());
         }
-        if position.index == WHOLE {
+        if position == Position::BEGINNING || position.index == WHOLE {
             return Ok(());
         }
-        let before = CommitNo(position.commit.0 - 1);
-        let mut most = None;
-        self.log.replay(before, position.commit, &mut |entry| {
-            // Each event comes from a line, and no line has fewer bytes than this.
-            most = Some(match entry.kind {
-                JournalKind::Lines { len, .. } => len / 64,
-                JournalKind::Addition { .. } | JournalKind::Removed(_) => 1,
-            });
-            false
-        })?;
-        if most.is_some_and(|most| position.index > most) { Err(refuse()) } else { Ok(()) }
+        if position.commit.0 == 0 {
+            return Err(refuse());
+        }
+        let told = self.events_in(position.commit)?;
+        if told.is_some_and(|told| position.index as usize >= told) { Err(refuse()) } else { Ok(()) }
     }
 
     /// Whether the journal still has what follows a commit.
     fn journal_reaches(&self, after: CommitNo, upto: CommitNo) -> Result<bool, Error> {
-        let replayed = self.log.replay(after, upto, &mut |_| false)?;
-        Ok(after.0 > 0 && !matches!(replayed, Replay::Forgotten(_)))
+        let mut next = None;
+        let replayed = self.log.replay(after, upto, &mut |entry| {
+            next = Some(entry.commit);
+            false
+        })?;
+        Ok(after == upto || (!matches!(replayed, Replay::Forgotten(_)) && next == Some(after.next())))
     }
 }
 

@@ -1,0 +1,67 @@
+//! The disk fills up and gets room again: refused calls leave no trace, everything else stays.
+
+use banyan_log::disk::{Fate, MemDisk};
+use banyan_model::ErrorCode;
+use banyan_sim::check::check;
+use banyan_sim::dice::Dice;
+use banyan_sim::driver::{Driver, files, open};
+use banyan_sim::model::Model;
+use banyan_sim::observe::observe;
+use banyan_sim::seeds::{self, Scene};
+
+fn used(disk: &MemDisk) -> u64 {
+    files(disk).iter().map(|(_, bytes)| bytes.len() as u64).sum()
+}
+
+/// Gives how many calls were refused.
+fn fill_again_and_again(seed: u64, calls: u64) -> u64 {
+    let disk = MemDisk::crashable(seed);
+    let mut dice = Dice::new(!seed);
+    let mut driver = Driver::open(&disk, seed, Model::default()).unwrap();
+    let mut refused = 0;
+    for number in 0..calls {
+        let _scene = Scene(format!("BANYAN_SIM_SEED={seed}, call {number}"));
+        if dice.percent(10) {
+            let room = dice.below(6000) as u64;
+            disk.set_capacity(dice.percent(60).then(|| used(&disk) + room));
+        }
+        if let Err(stopped) = driver.make_call() {
+            let error = stopped.0;
+            assert!(error.code == ErrorCode::Storage && error.retryable, "{error:?}");
+            assert!(error.message.contains("full"), "the message says what is wrong: {error}");
+            assert_eq!(driver.store().poisoned(), None, "a full disk does not end writing");
+            driver.refused_for_good();
+            refused += 1;
+            let (seen, acknowledged) = (observe(driver.store()), driver.expected().acknowledged);
+            assert!(seen == acknowledged, "reading goes on:\n{}", acknowledged.differences(&seen));
+        }
+    }
+    let _scene = Scene(format!("BANYAN_SIM_SEED={seed}, after {calls} calls"));
+    disk.set_capacity(None);
+    let expected = driver.expected();
+    for fate in [Fate::LoseUnsynced, Fate::KeepAll, Fate::Random(seed)] {
+        check(&open(&disk.after_crash(fate)).unwrap(), &expected);
+    }
+    driver.make_call().unwrap_or_else(|error| panic!("there is room again: {error:?}"));
+    driver.reopen().unwrap_or_else(|error| panic!("there is room again: {error:?}"));
+    check(driver.store(), &driver.expected());
+    refused
+}
+
+#[test]
+fn a_full_disk_refuses_and_works_again_when_there_is_room() {
+    let count = seeds::scaled(40, 4);
+    let refused: u64 = seeds::everyday(count).into_iter().map(|seed| fill_again_and_again(seed, 120)).sum();
+    println!("{refused} calls refused");
+    assert!(refused > 0);
+}
+
+#[test]
+#[ignore = "runs for BANYAN_SOAK_MINUTES"]
+fn soak_full_disks() {
+    let mut refused = 0;
+    for seed in seeds::soak() {
+        refused += fill_again_and_again(seed, 400);
+    }
+    println!("{refused} calls refused");
+}

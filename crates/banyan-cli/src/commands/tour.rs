@@ -119,7 +119,7 @@ impl Walk<'_> {
         }
         ask(self.client, &status(SessionStatus::Done))?;
         self.screen.line("")?;
-        self.result(&format!("{} calls, {revision} revisions, none of them lost if the power goes.", REPLY.len()))
+        self.result(&format!("{} calls, {revision} revisions, each durable when it was answered.", REPLY.len()))
     }
 
     /// The session's file, once the store is closed.
@@ -130,21 +130,25 @@ impl Walk<'_> {
             .map_err(|error| Failure::storage(format!("{} could not be read: {error}", path.display())))?;
         self.result(&format!("{} ({})", path.display(), size(text.len() as u64)))?;
         let room = self.screen.columns().unwrap_or(120).saturating_sub(2);
-        text.lines().try_for_each(|line| self.result(&clip(line, room)))
+        let mut lines = text.lines();
+        self.result(lines.next().unwrap_or_default())?;
+        // What stands before the type is the same kind of thing in every record.
+        let told =
+            |line: &str| line.find("\"type\"").map_or(line.to_owned(), |from| format!("… {}", &line[from..]));
+        lines.try_for_each(|line| self.result(&clip(&told(line), room)))
     }
 
     fn farewell(&mut self, session: &SessionId) -> Result<(), Failure> {
         self.step("Go on by yourself:")?;
-        let beginning = session.as_str();
         for (command, what) in [
-            (format!("show {beginning}"), "read it"),
-            (format!("tail {beginning}"), "see how it came to be, event by event"),
+            (format!("show {session}"), "read it"),
+            (format!("tail {session}"), "see how it came to be, event by event"),
             ("call --list".to_owned(), "everything that can be called"),
             ("call session::append --schema".to_owned(), "what a call takes"),
             ("--help".to_owned(), "the other commands"),
         ] {
-            self.command(&command)?;
-            self.result(&self.screen.paint(Style::Aside, what))?;
+            self.result(&self.screen.paint(Style::Aside, &format!("# {what}")))?;
+            self.result(&format!("{} {command}", self.prompt))?;
         }
         Ok(())
     }
@@ -177,7 +181,7 @@ impl Walk<'_> {
     }
 
     fn command(&mut self, rest: &str) -> Result<(), Failure> {
-        self.screen.line(&format!("  $ {} {rest}", self.prompt))
+        self.screen.line(&format!("  $ banyan {rest}"))
     }
 
     fn result(&mut self, line: &str) -> Result<(), Failure> {

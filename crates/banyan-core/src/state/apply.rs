@@ -53,7 +53,7 @@ impl SessionState {
         if found.0 > self.next_seq {
             faults.push(StateFault::Gap { expected: self.next_seq(), found });
         }
-        self.next_seq = found.0 + 1;
+        self.next_seq = found.0.saturating_add(1);
         self.slack = 0;
         self.last_commit = self.last_commit.max(envelope.commit);
         true
@@ -192,7 +192,8 @@ impl SessionState {
             faults.push(StateFault::DuplicateEntry(key.to_entry_id()));
             return;
         }
-        let parent = self.parent_for(&key, parent_id, place, faults);
+        // Nothing that is written here follows itself; a line that says so tells no parent.
+        let parent = self.parent_for(&key, parent_id.filter(|id| *id != entry_id), place, faults);
         if let Some(parent) = parent.filter(|parent| self.node(*parent).is_uncommitted()) {
             self.commit_chain(parent);
         }

@@ -48,7 +48,7 @@ impl SessionState {
         let ids = ForkIds::new(&session_id);
         let mut fork = Self::begin(session_id);
         fork.nodes.reserve(chain.len());
-        fork.by_id.reserve(chain.len());
+        fork.by_id.reserve(chain.len(), &[]);
         let mut sources = HashMap::new();
         for ix in chain {
             fork.inherit(state, ix, base, &ids, &mut sources);

@@ -65,6 +65,11 @@ pub enum Written {
 }
 
 impl Growing {
+    /// An entry whose message is still to be read.
+    pub(super) fn unread(node: NodeIx) -> Self {
+        Self { node, message: None, open: None }
+    }
+
     /// The entry.
     pub fn node(&self) -> NodeIx {
         self.node
@@ -161,7 +166,7 @@ impl SessionState {
     pub(super) fn grow(&mut self, ix: NodeIx, seq: u64, place: Place) {
         self.history.growths.entry(ix.0).or_default().push((seq, place));
         self.nodes[ix.at()].set(flag::GROWN);
-        self.growing = Some(Growing { node: ix, message: None, open: None });
+        self.growing = Some(Growing::unread(ix));
     }
 
     /// Forgets the growing entry if it is this one: it was written whole.

@@ -1,14 +1,13 @@
 //! What the session was: older bodies, texts added, earlier titles and statuses. For forks and replays.
 
-use std::collections::HashMap;
-
 use banyan_model::{Revision, Seq, SessionStatus};
+use hashbrown::HashMap;
 
 use super::node::{NodeIx, Place, SourceIx, flag};
 use super::{Node, SessionState};
 
 /// Everything that is no longer so.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct History {
     /// Bodies that were replaced, by entry, oldest first.
     pub(super) bodies: HashMap<u32, Vec<OldBody>>,
@@ -27,7 +26,7 @@ pub(super) struct History {
 }
 
 /// A body that was replaced.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct OldBody {
     pub(super) seq: u64,
     pub(super) place: Place,

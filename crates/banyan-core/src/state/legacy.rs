@@ -68,8 +68,10 @@ impl SessionState {
         let key = IdKey::of(entry.id.as_str());
         let parent_id = entry.parent_id.as_ref().map(|id| id.as_str());
         let origin = if head.origin.is_some() { flag::HAS_ORIGIN } else { 0 };
-        let Some(ix) = self.find_key(&key) else {
-            let parent = self.parent_for(&key, parent_id, place, faults);
+        let known = self.find_key(&key);
+        let parent = self.parent_for(&key, parent_id, place, faults);
+        // An entry that follows itself has a placeholder by now.
+        let Some(ix) = known.or(parent.filter(|parent| self.node(*parent).key == key)) else {
             return self.insert(NewNode {
                 key,
                 parent,
@@ -83,7 +85,7 @@ impl SessionState {
                 flags: origin | flag::UNCOMMITTED,
             });
         };
-        let parent = self.parent_for(&key, parent_id, place, faults).map_or(NO_PARENT, |parent| parent.0);
+        let parent = parent.map_or(NO_PARENT, |parent| parent.0);
         let custom_type = entry.custom_type.as_deref().map(|name| self.intern(name));
         let new_kind = entry.kind != self.node(ix).kind;
         if !self.node(ix).has(flag::PLACEHOLDER) {

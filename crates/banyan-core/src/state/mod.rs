@@ -3,6 +3,7 @@
 //! The same [`SessionState::apply`] runs when a session is loaded and after each commit.
 
 mod apply;
+mod by_id;
 mod damage;
 mod fault;
 mod fork;
@@ -10,9 +11,10 @@ mod growing;
 mod history;
 mod legacy;
 mod node;
+mod snapshot;
 mod tree;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use banyan_model::{AttachmentId, CommitNo, EntryId, Object, Seq, SessionId, SessionMeta, SessionStatus};
@@ -20,6 +22,7 @@ use banyan_model::{AttachmentId, CommitNo, EntryId, Object, Seq, SessionId, Sess
 use crate::born::Born;
 use crate::id_key::IdKey;
 use crate::record::{Attached, Base};
+use by_id::ById;
 
 pub use fault::StateFault;
 pub use fork::ForkFault;
@@ -40,7 +43,7 @@ pub struct SessionState {
     slack: u64,
     last_commit: CommitNo,
     nodes: Vec<Node>,
-    by_id: HashMap<IdKey, u32>,
+    by_id: ById,
     leaf: Option<NodeIx>,
     path: Vec<NodeIx>,
     /// The leaf's parents form a cycle.
@@ -87,7 +90,7 @@ impl SessionState {
             slack: 0,
             last_commit: CommitNo(0),
             nodes: Vec::new(),
-            by_id: HashMap::new(),
+            by_id: ById::default(),
             leaf: None,
             path: Vec::new(),
             cyclic: false,
@@ -220,7 +223,7 @@ impl SessionState {
     }
 
     fn find_key(&self, key: &IdKey) -> Option<NodeIx> {
-        self.by_id.get(key).copied().map(NodeIx)
+        self.by_id.find(key, &self.nodes)
     }
 
     fn share_metadata(&mut self) {

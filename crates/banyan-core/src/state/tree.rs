@@ -25,12 +25,8 @@ impl SessionState {
     /// Puts an entry into the tree. Its id must be new.
     pub(super) fn insert(&mut self, new: NewNode<'_>) -> NodeIx {
         let ix = NodeIx(self.nodes.len() as u32);
-        let (depth, messages) = match new.parent {
-            Some(parent) => (self.node(parent).depth + 1, self.node(parent).messages),
-            None => (0, 0),
-        };
+        let (depth, messages, endless) = new.parent.map_or((0, 0, 0), |parent| below(self.node(parent)));
         let custom_type = new.custom_type.map_or(NO_TYPE, |name| self.intern(name));
-        self.by_id.insert(new.key.clone(), ix.0);
         self.nodes.push(Node {
             key: new.key,
             offset: new.place.offset,
@@ -45,8 +41,9 @@ impl SessionState {
             revision: clamp(new.revision),
             custom_type,
             kind: new.kind,
-            flags: new.flags,
+            flags: new.flags | endless,
         });
+        self.by_id.add(ix, &self.nodes);
         ix
     }
 
@@ -133,13 +130,13 @@ impl SessionState {
 
     /// Computes depths and the path anew, for files in which an entry can come before its parent.
     pub(super) fn relink(&mut self, faults: &mut Vec<StateFault>) {
-        const UNKNOWN: u32 = u32::MAX;
         for node in &mut self.nodes {
             node.depth = UNKNOWN;
             node.clear(flag::CYCLIC);
         }
+        let mut chain = Vec::new();
         for start in 0..self.nodes.len() as u32 {
-            self.link_chain(NodeIx(start), UNKNOWN);
+            self.link_chain(NodeIx(start), &mut chain);
         }
         self.relink = false;
         self.path.clear();
@@ -149,33 +146,26 @@ impl SessionState {
         }
     }
 
-    fn link_chain(&mut self, start: NodeIx, unknown: u32) {
-        let mut chain = Vec::new();
+    /// Links an entry and those of its parents that are not linked yet. `chain` is empty before and after.
+    fn link_chain(&mut self, start: NodeIx, chain: &mut Vec<NodeIx>) {
         let mut next = Some(start);
-        while let Some(ix) = next.filter(|ix| self.node(*ix).depth == unknown) {
-            if chain.len() > self.nodes.len() {
-                break;
-            }
+        while let Some(ix) = next.filter(|ix| self.node(*ix).depth == UNKNOWN) {
+            self.nodes[ix.at()].depth = IN_CHAIN;
             chain.push(ix);
             next = self.node(ix).parent();
         }
-        let cyclic = match next {
-            Some(end) => self.node(end).depth == unknown || self.node(end).has(flag::CYCLIC),
-            None => false,
+        let (mut depth, mut messages, endless) = match next.map(|end| self.node(end)) {
+            Some(end) if end.depth == IN_CHAIN => (0, 0, flag::CYCLIC),
+            Some(end) => below(end),
+            None => (0, 0, 0),
         };
-        let (mut depth, mut messages) = match next {
-            Some(end) if !cyclic => (self.node(end).depth + 1, self.node(end).messages),
-            _ => (0, 0),
-        };
-        for ix in chain.into_iter().rev() {
+        for ix in chain.drain(..).rev() {
             let node = &mut self.nodes[ix.at()];
             messages += u32::from(node.kind.is_message());
             node.depth = depth;
             node.messages = messages;
+            node.set(endless);
             depth += 1;
-            if cyclic {
-                node.set(flag::CYCLIC);
-            }
         }
     }
 
@@ -195,6 +185,16 @@ impl SessionState {
         }
         found
     }
+}
+
+/// The depth of an entry that is not linked yet.
+const UNKNOWN: u32 = u32::MAX;
+/// The depth of an entry while it is being linked. Who meets it again goes in a circle.
+const IN_CHAIN: u32 = u32::MAX - 1;
+
+/// Depth, messages before it, and flag of an entry that follows `parent`. What follows a circle has no path either.
+fn below(parent: &Node) -> (u32, u32, u8) {
+    if parent.has(flag::CYCLIC) { (0, 0, flag::CYCLIC) } else { (parent.depth + 1, parent.messages, 0) }
 }
 
 /// Counters are kept in 32 bits; what would need more stays at the top.

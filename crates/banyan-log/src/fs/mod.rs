@@ -228,6 +228,25 @@ impl FsLog {
         self.shared.files.existing(&path).map_err(LogError::io(format!("opening {path}")))
     }
 
+    /// Gives session files whose names are spelled otherwise than here, as other programs may, the names that they have here.
+    pub fn respell(&self) -> Result<(), LogError> {
+        let listing = LogError::io("listing the data directory");
+        for listed in self.shared.disk.list("").map_err(listing)?.into_iter().filter(|listed| !listed.is_dir) {
+            let Some(stem) = layout::stem(&listed.name) else { continue };
+            let Some(session) = names::legacy_session_id_of(stem) else { continue };
+            let path = layout::session(&session);
+            if path == listed.name || stem.starts_with('~') {
+                continue;
+            }
+            let renaming = || LogError::io(format!("renaming {} to {path}", listed.name));
+            if self.shared.disk.stat(&path).map_err(renaming())?.is_none() {
+                self.shared.disk.rename(&listed.name, &path).map_err(renaming())?;
+                self.shared.disk.sync_dir("").map_err(renaming())?;
+            }
+        }
+        Ok(())
+    }
+
     /// The id that a file's first record tells, for names that do not tell it.
     fn id_inside(&self, path: &str) -> Result<Option<SessionId>, LogError> {
         let reading = || LogError::io(format!("reading {path}"));

@@ -10,7 +10,7 @@ use super::checkpoint::Sealed;
 use super::frame::Op;
 use super::segment::{self, Header};
 use super::shared::Shared;
-use super::{journal, layout};
+use super::layout;
 use crate::LogError;
 use crate::disk::Disk;
 
@@ -137,8 +137,14 @@ impl Plan {
 
     fn carry_out(self, shared: &Shared, recovered: &mut Recovered) -> Result<(), LogError> {
         for (path, base, writes) in self.moves {
-            let moved = shared.disk.open(&base).map_err(LogError::io(format!("opening {base}")))?.is_some();
+            let opening = || LogError::io(format!("opening {base}"));
+            let moved = shared.disk.open(&base).map_err(opening())?.is_some();
             let at = if moved { &base } else { &path };
+            let whole = writes.first().is_some_and(|(offset, _)| *offset == 0);
+            if !moved && !whole && shared.disk.open(&path).map_err(opening())?.is_none() {
+                // It was moved, and then let go because no fork read it any more.
+                continue;
+            }
             restore(shared, at, &writes, recovered)?;
             let file = shared.files.ensure(at).map_err(LogError::io(format!("opening {at}")))?;
             let finish = || {
@@ -205,12 +211,11 @@ fn last_in_journal(shared: &Shared) -> Result<CommitNo, LogError> {
     let mut last = CommitNo(0);
     let firsts = super::replay::journal_files(shared)?;
     if let Some(first) = firsts.last() {
-        super::replay::entries(shared, *first, &mut |entry| {
+        super::replay::entries(shared, *first, 0, &mut |entry, _| {
             last = entry.commit;
             true
         })?;
         last = last.max(CommitNo(first.saturating_sub(1)));
     }
-    debug_assert!(last.0 == 0 || journal::file_of(last) <= last.0);
     Ok(last)
 }

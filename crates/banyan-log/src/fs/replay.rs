@@ -1,11 +1,47 @@
 //! Reading the journal.
 
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
 use banyan_model::CommitNo;
 
 use super::journal;
 use super::layout;
 use super::shared::Shared;
 use crate::{JournalEntry, LogError, Replay};
+
+/// Where readers stopped, so that they need not start over when they go on.
+#[derive(Default)]
+pub(crate) struct Bookmarks(Mutex<VecDeque<Bookmark>>);
+
+/// The entry of `commit` ends at `offset` of the file that starts with `first`.
+#[derive(Clone, Copy)]
+struct Bookmark {
+    commit: CommitNo,
+    first: u64,
+    offset: u64,
+}
+
+/// So many readers are remembered.
+const BOOKMARKS: usize = 256;
+
+/// How much of a journal file is read at a time.
+const CHUNK: usize = 64 << 10;
+
+impl Bookmarks {
+    fn find(&self, commit: CommitNo) -> Option<Bookmark> {
+        let marks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        marks.iter().rev().find(|mark| mark.commit == commit).copied()
+    }
+
+    fn put(&self, mark: Bookmark) {
+        let mut marks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if marks.len() == BOOKMARKS {
+            marks.pop_front();
+        }
+        marks.push_back(mark);
+    }
+}
 
 /// First commits of the journal files that there are, oldest first.
 pub(crate) fn journal_files(shared: &Shared) -> Result<Vec<u64>, LogError> {
@@ -23,24 +59,35 @@ pub(crate) fn journal_files(shared: &Shared) -> Result<Vec<u64>, LogError> {
     Ok(firsts)
 }
 
-/// Shows the entries of one journal file until `visit` says no. Stops at damage.
+/// Shows the entries of one journal file from an offset on, each with the offset where it ends, until `visit` says no.
+/// Stops at damage.
 pub(crate) fn entries(
     shared: &Shared,
     first: u64,
-    visit: &mut dyn FnMut(JournalEntry) -> bool,
+    from: u64,
+    visit: &mut dyn FnMut(JournalEntry, u64) -> bool,
 ) -> Result<bool, LogError> {
     let path = layout::journal(first);
     let reading = || LogError::io(format!("reading {path}"));
     let Some(file) = shared.files.existing(&path).map_err(reading())? else { return Ok(true) };
-    let bytes = file.read(0, file.end() as usize).map_err(reading())?;
-    let mut rest = bytes.as_slice();
-    while let Some((entry, len)) = journal::decode(rest) {
-        rest = rest.get(len..).unwrap_or_default();
-        if !visit(entry) {
-            return Ok(false);
+    let mut at = from;
+    let mut bytes = Vec::new();
+    loop {
+        let more = file.read(at + bytes.len() as u64, CHUNK.max(bytes.len())).map_err(reading())?;
+        if more.is_empty() {
+            return Ok(true);
         }
+        bytes.extend_from_slice(&more);
+        let mut used = 0;
+        while let Some((entry, len)) = journal::decode(bytes.get(used..).unwrap_or_default()) {
+            used += len;
+            if !visit(entry, at + used as u64) {
+                return Ok(false);
+            }
+        }
+        bytes.drain(..used);
+        at += used as u64;
     }
-    Ok(true)
 }
 
 /// See [`SessionLog::replay`](crate::SessionLog::replay).
@@ -50,33 +97,40 @@ pub(crate) fn replay(
     upto: CommitNo,
     visit: &mut dyn FnMut(JournalEntry) -> bool,
 ) -> Result<Replay, LogError> {
+    let mark = shared.bookmarks.find(after);
+    let start = mark.map_or(after.0.saturating_sub(journal::PER_FILE), |mark| mark.first);
     let mut through = after;
-    let mut forgotten = None;
-    for first in journal_files(shared)? {
-        if first + journal::PER_FILE <= after.0 {
-            continue;
-        }
-        let more = entries(shared, first, &mut |entry| {
+    let mut gap = None;
+    let mut reached = None;
+    for first in journal_files(shared)?.into_iter().filter(|first| *first >= start) {
+        let from = mark.filter(|mark| mark.first == first).map_or(0, |mark| mark.offset);
+        let more = entries(shared, first, from, &mut |entry, end| {
             if entry.commit <= after {
                 return true;
             }
             if entry.commit > upto {
                 return false;
             }
-            if entry.commit.0 != through.0 + 1 && after.0 != 0 && through == after {
-                forgotten = Some(CommitNo(entry.commit.0 - 1));
+            if through.0 != 0 && entry.commit.0 != through.0 + 1 {
+                gap = Some(CommitNo(entry.commit.0 - 1));
                 return false;
             }
             through = entry.commit;
+            reached = Some(Bookmark { commit: through, first, offset: end });
             visit(entry)
         })?;
         if !more {
             break;
         }
     }
-    Ok(match forgotten {
+    if let Some(reached) = reached {
+        shared.bookmarks.put(reached);
+        // A gap behind what was shown is met by whoever goes on from there.
+        return Ok(Replay::Through(through));
+    }
+    Ok(match gap {
         Some(start) => Replay::Forgotten(start),
-        None if through < upto && through == after && after.0 != 0 => Replay::Forgotten(upto),
+        None if through < upto && after.0 != 0 => Replay::Forgotten(upto),
         None => Replay::Through(through),
     })
 }

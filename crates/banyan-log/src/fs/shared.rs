@@ -12,6 +12,7 @@ use super::checkpoint::Sealed;
 use super::committer::Item;
 use super::files::Files;
 use super::lazy_file::LazyFile;
+use super::replay::Bookmarks;
 use super::segment::Segment;
 use super::{Options, journal, layout};
 use crate::disk::Disk;
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) retained: RwLock<HashSet<Born>>,
     /// Called before segments are dropped, with the last commit in them.
     pub(crate) before_drop: OnceLock<BeforeDrop>,
+    pub(crate) bookmarks: Bookmarks,
     journal: Mutex<Option<(u64, Arc<LazyFile>)>>,
 }
 
@@ -93,6 +95,7 @@ impl Shared {
             settled: Condvar::new(),
             retained: RwLock::default(),
             before_drop: OnceLock::new(),
+            bookmarks: Bookmarks::default(),
             journal: Mutex::default(),
         }
     }

@@ -12,12 +12,12 @@ use crate::state::{ForkFault, SessionState};
 use crate::testing::{Session, custom, load_into, object, request, shape, text, user};
 
 /// A fork with the files that its bodies are in, in the order of its sources.
-struct Fork {
-    session: Session,
-    base: Base,
+pub(super) struct Fork {
+    pub(super) session: Session,
+    pub(super) base: Base,
 }
 
-fn fork(source: &mut Session, entry: &EntryId) -> Fork {
+pub(super) fn fork(source: &mut Session, entry: &EntryId) -> Fork {
     let request = ForkRequest { session_id: "any".into(), entry_id: entry.clone(), title: None };
     let mut ctx = Ctx { now_ms: source.now_ms, ids: &mut source.ids, limits: Limits::default() };
     let ForkDecision { source_records, records, response } =

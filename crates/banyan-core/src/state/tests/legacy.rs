@@ -7,18 +7,18 @@ use crate::record::{Adopted, Record};
 use crate::state::{SessionState, StateFault};
 use crate::testing::{Session, load, request, shape, user};
 
-fn entry(id: &str, parent: Option<&str>, text: &str) -> String {
+pub(super) fn entry(id: &str, parent: Option<&str>, text: &str) -> String {
     let parent = parent.map_or("null".to_owned(), |parent| format!("\"{parent}\""));
     format!(
         r#"{{"type":"entry","entry":{{"kind":"message","id":"{id}","parent_id":{parent},"timestamp":5,"revision":0,"message":{{"role":"user","content":[{{"type":"text","text":"{text}"}}],"timestamp":1}}}}}}"#
     )
 }
 
-fn leaf(id: &str) -> String {
+pub(super) fn leaf(id: &str) -> String {
     format!(r#"{{"type":"leaf","entry_id":"{id}"}}"#)
 }
 
-fn meta(count: u64) -> String {
+pub(super) fn meta(count: u64) -> String {
     format!(r#"{{"type":"meta","meta":{}}}"#, meta_object(count))
 }
 
@@ -162,4 +162,21 @@ fn given_entries_that_follow_each_other_in_a_circle_then_loading_ends_and_says_s
     assert_eq!(faults.last(), Some(&StateFault::Cycle));
     assert_eq!(session.state.path(), []);
     assert_eq!(session.state.chain(session.state.leaf().unwrap()), None);
+}
+
+#[test]
+fn given_an_entry_that_follows_itself_then_that_is_a_circle_too() {
+    let (session, faults) = open(&[meta(0), entry("e1", Some("e1"), "a"), leaf("e1"), meta(1)]);
+    assert_eq!(faults.last(), Some(&StateFault::Cycle));
+    assert_eq!(session.state.nodes().len(), 1);
+}
+
+#[test]
+fn given_a_circle_when_something_is_appended_to_it_then_that_has_no_path_either() {
+    let (mut session, _) =
+        open(&[meta(0), entry("e1", Some("e2"), "a"), entry("e2", Some("e1"), "b"), leaf("e2"), meta(2)]);
+    let id = session.append("c");
+    assert_eq!(session.state.chain(session.state.find(&id).unwrap()), None);
+    assert!(session.state.is_cyclic());
+    assert_eq!(shape(&session.reloaded().0), shape(&session.state));
 }

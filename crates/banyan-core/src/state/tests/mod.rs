@@ -4,3 +4,4 @@ mod damage;
 mod forks;
 mod legacy;
 mod replay;
+mod snapshot;

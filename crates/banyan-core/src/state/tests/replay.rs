@@ -10,7 +10,7 @@ use crate::state::Node;
 use crate::testing::{Session, assistant, custom, request, shape, user};
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Append(String),
     Answer(String),
     Branch(prop::sample::Index),
@@ -22,7 +22,7 @@ enum Step {
     Title(String),
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
+pub(super) fn any_step() -> impl Strategy<Value = Step> {
     let text = "[a-c\"\\\\\n\u{1}ü]{0,6}";
     prop_oneof![
         text.prop_map(Step::Append),
@@ -38,8 +38,14 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 /// Does the steps, and keeps what each message should say.
-fn play(steps: &[Step]) -> (Session, HashMap<EntryId, String>) {
+pub(super) fn play(steps: &[Step]) -> (Session, HashMap<EntryId, String>) {
     let mut session = Session::created();
+    let texts = play_on(&mut session, steps);
+    (session, texts)
+}
+
+/// The same in a session that has no messages, or only such as the steps leave alone.
+pub(super) fn play_on(session: &mut Session, steps: &[Step]) -> HashMap<EntryId, String> {
     let mut texts: HashMap<EntryId, String> = HashMap::new();
     let mut messages: Vec<EntryId> = Vec::new();
     for step in steps {
@@ -96,7 +102,7 @@ fn play(steps: &[Step]) -> (Session, HashMap<EntryId, String>) {
             }
         }
     }
-    (session, texts)
+    texts
 }
 
 proptest! {
