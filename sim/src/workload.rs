@@ -33,7 +33,9 @@ impl Workload {
     /// The next call, valid for what the store holds.
     pub fn next(&mut self, model: &Model) -> Call {
         self.made += 1;
-        let ids: Vec<&String> = model.sessions.keys().collect();
+        // By title and by name, for ids of the store's making are different in each run.
+        let mut ids: Vec<&String> = model.sessions.keys().collect();
+        ids.sort_by_key(|id| &model.sessions[*id].title);
         let Some(id) = self.dice.pick(&ids).copied().filter(|_| !self.dice.percent(4)) else { return self.begin() };
         let session = &model.sessions[id];
         let entries = self.some_entry(session);
@@ -101,7 +103,8 @@ impl Workload {
 
     fn unused_attachment<'a>(&self, session: &'a Session) -> Option<&'a String> {
         let used = session.attachments_in_use();
-        session.attachments.keys().find(|id| !used.contains(*id))
+        let unused = session.attachments.iter().filter(|(id, _)| !used.contains(*id));
+        unused.min_by_key(|(_, it)| &it.name).map(|(id, _)| id)
     }
 
     fn some_entry(&mut self, session: &Session) -> Option<(String, Body)> {
@@ -134,7 +137,8 @@ impl Workload {
             request["custom"] = json!({"custom_type": "note", "data": {"text": self.words(), "n": self.made}});
         } else {
             request["message"] = self.message();
-            if let Some((attachment, it)) = session.attachments.iter().next().filter(|_| self.dice.percent(40)) {
+            let first = session.attachments.iter().min_by_key(|(_, it)| &it.name);
+            if let Some((attachment, it)) = first.filter(|_| self.dice.percent(40)) {
                 let size = STANDARD.decode(&it.data).unwrap().len();
                 let block = json!({"type": "file", "attachment_id": attachment, "name": it.name, "mime": it.mime, "size": size});
                 request["message"]["content"].as_array_mut().unwrap().push(block);

@@ -1,6 +1,7 @@
 //! Why a command did not do what it was asked, how that is said, and how the process ends.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use banyan::model::{Error, ErrorCode};
@@ -46,6 +47,22 @@ impl Failure {
             message: message.into(),
             next: None,
         })
+    }
+
+    /// A data directory could not be opened.
+    pub(crate) fn opening(dir: &Path, error: OpenError) -> Self {
+        let dir = dir.display();
+        match error {
+            OpenError::Log(LogError::Locked { owner }) => {
+                let owner = owner.trim();
+                let owner = if owner.is_empty() { String::new() } else { format!(" ({owner})") };
+                Self::storage(format!("{dir} is in use by another process{owner}; stop that one first"))
+            }
+            OpenError::Session(error) => error.into(),
+            error @ (OpenError::Log(_) | OpenError::Index(_)) => {
+                Self::storage(format!("{dir} could not be opened: {error}"))
+            }
+        }
     }
 
     /// The same failure, with what to type next.
@@ -133,22 +150,6 @@ impl From<CallError> for Failure {
                 message,
                 next: Some("banyan call --list".to_owned()),
             }),
-        }
-    }
-}
-
-impl From<OpenError> for Failure {
-    fn from(error: OpenError) -> Self {
-        match error {
-            OpenError::Log(LogError::Locked { owner }) if owner.trim().is_empty() => {
-                Self::storage("the data directory is in use by another process; stop that one first")
-            }
-            OpenError::Log(LogError::Locked { owner }) => Self::storage(format!(
-                "the data directory is in use by another process ({}); stop that one first",
-                owner.trim()
-            )),
-            OpenError::Session(error) => error.into(),
-            error @ (OpenError::Log(_) | OpenError::Index(_)) => Self::storage(error.to_string()),
         }
     }
 }

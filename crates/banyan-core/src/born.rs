@@ -25,7 +25,7 @@ impl Born {
 
 impl fmt::Display for Born {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode16(&self.0))
+        f.write_str(hex::text(&hex::encode16(&self.0)))
     }
 }
 

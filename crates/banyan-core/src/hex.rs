@@ -1,38 +1,88 @@
-//! Lower-case hexadecimal of sixteen bytes, the form that ids and incarnations share.
+//! Lower-case hexadecimal, the form of ids, incarnations, commit numbers and checksums.
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// The 32 lower-case digits of sixteen bytes.
-pub(crate) fn encode16(bytes: &[u8; 16]) -> String {
-    let mut text = String::with_capacity(32);
-    push16(bytes, &mut text);
-    text
-}
+/// What a byte that is no digit is worth.
+const NO_DIGIT: u8 = 0xff;
 
-/// Appends the 32 lower-case digits of sixteen bytes.
-pub(crate) fn push16(bytes: &[u8; 16], text: &mut String) {
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+/// What a digit is worth. Without branches, so that many are told at once.
+const fn value(byte: u8) -> u8 {
+    let (digit, letter) = (byte.wrapping_sub(b'0'), byte.wrapping_sub(b'a'));
+    if digit < 10 {
+        digit
+    } else if letter < 6 {
+        letter + 10
+    } else {
+        NO_DIGIT
     }
 }
 
-/// Sixteen bytes from exactly 32 lower-case digits.
+/// The 32 digits of sixteen bytes.
+pub(crate) fn encode16(bytes: &[u8; 16]) -> [u8; 32] {
+    let mut digits = [0; 32];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+    digits
+}
+
+/// The last `N` digits of a number.
+pub(crate) fn digits<const N: usize>(number: u64) -> [u8; N] {
+    let mut digits = [0; N];
+    let mut rest = number;
+    for digit in digits.iter_mut().rev() {
+        *digit = DIGITS[(rest & 15) as usize];
+        rest >>= 4;
+    }
+    digits
+}
+
+/// Digits as text.
+pub(crate) fn text(digits: &[u8]) -> &str {
+    std::str::from_utf8(digits).unwrap_or_default()
+}
+
+/// Sixteen bytes from exactly 32 digits.
 pub(crate) fn decode16(text: &[u8]) -> Option<[u8; 16]> {
-    if text.len() != 32 {
-        return None;
-    }
+    let text: &[u8; 32] = text.try_into().ok()?;
+    let values = text.map(value);
     let mut bytes = [0; 16];
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    for (byte, pair) in bytes.iter_mut().zip(values.as_chunks::<2>().0) {
+        *byte = pair[0] << 4 | pair[1];
     }
-    Some(bytes)
+    all_digits(&values).then_some(bytes)
 }
 
-fn digit(text: u8) -> Option<u8> {
-    match text {
-        b'0'..=b'9' => Some(text - b'0'),
-        b'a'..=b'f' => Some(text - b'a' + 10),
-        _ => None,
+/// The number that exactly `N` digits tell, at most sixteen.
+pub(crate) fn number<const N: usize>(text: &[u8]) -> Option<u64> {
+    const { assert!(N <= 16) };
+    let text: &[u8; N] = text.try_into().ok()?;
+    let values = text.map(value);
+    let number = values.iter().fold(0, |number, value| number << 4 | u64::from(value & 15));
+    all_digits(&values).then_some(number)
+}
+
+fn all_digits(values: &[u8]) -> bool {
+    values.iter().fold(0, |seen, value| seen | value) < 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_numbers_come_back_and_nothing_else_is_taken() {
+        let bytes = [0, 1, 0xff, 0x7f, 0x80, 9, 0xa0, 0x0f, 1, 2, 3, 4, 5, 6, 7, 0xde];
+        assert_eq!(text(&encode16(&bytes)), "0001ff7f8009a00f01020304050607de");
+        assert_eq!(decode16(&encode16(&bytes)), Some(bytes));
+        assert_eq!(text(&digits::<12>(0xabc)), "000000000abc");
+        assert_eq!(number::<12>(b"000000000abc"), Some(0xabc));
+        assert_eq!(number::<16>(b"ffffffffffffffff"), Some(u64::MAX));
+        for wrong in [&b""[..], b"1", b"0A", b"+1", b"0g", b" 1", b"0/", b"0:", b"0`", b"111"] {
+            assert_eq!(number::<2>(wrong), None);
+        }
+        assert_eq!(decode16(b"0001ff7f8009a00f01020304050607dE"), None);
+        assert_eq!(decode16(b"0001ff7f8009a00f01020304050607d"), None);
     }
 }

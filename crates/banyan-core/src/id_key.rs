@@ -26,10 +26,9 @@ impl IdKey {
     pub fn to_entry_id(&self) -> EntryId {
         match self {
             Self::Canonical(bytes) => {
-                let mut text = String::with_capacity(34);
-                text.push_str("e_");
-                hex::push16(bytes, &mut text);
-                EntryId::from(text)
+                let mut id = *b"e_00000000000000000000000000000000";
+                id[2..].copy_from_slice(&hex::encode16(bytes));
+                EntryId::from(hex::text(&id))
             }
             Self::Other(text) => EntryId::from(text.as_ref()),
         }

@@ -34,7 +34,7 @@ fn hashed(id: &str) -> String {
     let hash = blake3::hash(id.as_bytes());
     let mut short = [0; 16];
     short.copy_from_slice(&hash.as_bytes()[..16]);
-    format!("~{}", hex::encode16(&short))
+    format!("~{}", hex::text(&hex::encode16(&short)))
 }
 
 fn escape(id: &str) -> String {

@@ -76,9 +76,9 @@ pub(crate) const PROBES: [&str; 5] = [
 const WRITER_CACHE_KIB: i32 = 32 * 1024;
 const READER_CACHE_KIB: i32 = 8 * 1024;
 
-/// The write-ahead log is folded into the database when it has this many pages (64 MiB). Rarely, because it
+/// The write-ahead log is folded into the database when it has this many pages (8 MiB). Rarely, because it
 /// writes each page once however often it was changed meanwhile, and waits for the disk.
-const CHECKPOINT_PAGES: i32 = 16 * 1024;
+const CHECKPOINT_PAGES: i32 = 2 * 1024;
 
 /// Room for every shape of walk beside the fixed statements.
 const STATEMENTS: usize = 128;

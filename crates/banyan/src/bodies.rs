@@ -1,5 +1,6 @@
 //! Reading what entries say. The plan is made while the session's state is held; the reading is not.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -117,14 +118,19 @@ impl Wanted {
 
 impl Store {
     /// Reads entries; `None` for one whose content is lost.
-    pub(crate) fn fetch(&self, sources: &[Source], wanted: &[Wanted]) -> Result<Vec<Option<Fetched>>, Error> {
+    pub(crate) fn fetch(
+        &self,
+        sources: &[Source],
+        wanted: &[impl Borrow<Wanted>],
+    ) -> Result<Vec<Option<Fetched>>, Error> {
         let places: Vec<Place> = wanted
             .iter()
+            .map(Borrow::borrow)
             .flat_map(|it| it.full.into_iter().chain(it.grown.iter().copied()).chain(other_origin(it)))
             .collect();
         let mut lines = self.lines(sources, &places)?.into_iter();
         let mut fetched = Vec::with_capacity(wanted.len());
-        for it in wanted {
+        for it in wanted.iter().map(Borrow::borrow) {
             let full = it.full.and_then(|_| lines.next());
             let grown: Vec<Line> = it.grown.iter().filter_map(|_| lines.next()).collect();
             let origin = other_origin(it).and_then(|_| lines.next());

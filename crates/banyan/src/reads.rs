@@ -66,8 +66,8 @@ impl Banyan {
 
     /// The newest page of the active path.
     pub async fn messages_tail(&self, request: MessagesTailRequest) -> Result<MessagesTailResponse, Error> {
-        let (planned, elided, has_more) = self.store.plan_tail(&request)?;
-        let (mut messages, _) = self.store.items(planned, request.include_image_data)?;
+        let (entries, elided, has_more) = self.store.tail(&request)?;
+        let mut messages = shown(entries.into_iter(), request.include_image_data)?;
         for item in &mut messages {
             if let Some(message) = elided.get(&item.entry_id) {
                 item.message = Some(message.clone());
@@ -128,36 +128,41 @@ impl Store {
         planned?.unwrap_or_else(|| Err(Error::not_found(id)))
     }
 
-    /// Plans a tail. What its plan depends on is read between attempts, never while the state is held.
-    fn plan_tail(&self, request: &MessagesTailRequest) -> Result<(Planned, Elided, bool), Error> {
+    /// Plans a tail, and reads it. What its plan depends on is read between attempts, never while the state is held.
+    fn tail(&self, request: &MessagesTailRequest) -> Result<(Vec<(Wanted, Option<Fetched>)>, Elided, bool), Error> {
         let limits = self.settings.limits;
-        let mut read: HashMap<NodeIx, page::Loaded> = HashMap::new();
+        let mut read: HashMap<NodeIx, Option<Fetched>> = HashMap::new();
         loop {
             let mut missing = Vec::new();
             let planned = self.look(&request.session_id, |state| {
-                let outcome = page::messages_tail(state, request, &limits, &mut |ix| {
-                    read.get(&ix).cloned().ok_or_else(|| {
+                let mut load = |ix| match read.get(&ix) {
+                    Some(fetched) => loaded(fetched.as_ref()),
+                    None => {
                         missing = around(state, ix);
-                        Error::storage("not read yet")
-                    })
-                });
-                if !missing.is_empty() {
-                    missing.retain(|ix| !read.contains_key(ix));
-                    return Ok(Err(Planned::of(state, &missing, None)));
-                }
-                outcome.map(|tail| {
-                    let nodes: Vec<NodeIx> = tail.items.iter().map(|item| item.node).collect();
-                    let elided = tail.items.iter().filter_map(|item| Some((state.id(item.node), item.elided.clone()?)));
-                    Ok((Planned::of(state, &nodes, None), elided.collect(), tail.has_more))
-                })
-            })?;
-            match planned.unwrap_or_else(|| Err(Error::not_found(&request.session_id)))? {
-                Ok(planned) => return Ok(planned),
-                Err(to_read) => {
-                    for (ix, fetched) in missing.iter().zip(self.fetch(&to_read.sources, &to_read.wanted)?) {
-                        read.insert(*ix, loaded(fetched)?);
+                        Err(Error::storage("not read yet"))
                     }
+                };
+                let outcome = page::messages_tail(state, request, &limits, &mut load);
+                if missing.is_empty() {
+                    let tail = outcome?;
+                    let nodes: Vec<NodeIx> = tail.items.iter().map(|item| item.node).collect();
+                    missing.clone_from(&nodes);
+                    let shown = |item: &page::TailItem| Some((state.id(item.node), item.elided.clone()?));
+                    let elided: Elided = tail.items.iter().filter_map(shown).collect();
+                    return Ok((Planned::of(state, &nodes, None), Some((elided, tail.has_more))));
                 }
+                missing.retain(|ix| !read.contains_key(ix));
+                Ok((Planned::of(state, &missing, None), None))
+            })?;
+            let (planned, done) = planned.unwrap_or_else(|| Err(Error::not_found(&request.session_id)))?;
+            let unread = |(ix, _): &(&NodeIx, &Wanted)| !read.contains_key(ix);
+            let (nodes, wanted): (Vec<NodeIx>, Vec<&Wanted>) =
+                missing.iter().zip(&planned.wanted).filter(unread).map(|(ix, wanted)| (*ix, wanted)).unzip();
+            let fetched = self.fetch(&planned.sources, &wanted)?;
+            read.extend(nodes.into_iter().zip(fetched));
+            if let Some((elided, has_more)) = done {
+                let bodies = missing.iter().map(|ix| read.remove(ix).flatten());
+                return Ok((planned.wanted.into_iter().zip(bodies).collect(), elided, has_more));
             }
         }
     }
@@ -168,16 +173,24 @@ impl Store {
         include_image_data: Option<bool>,
     ) -> Result<(Vec<MessageItem>, Option<String>), Error> {
         let fetched = self.fetch(&planned.sources, &planned.wanted)?;
-        let mut items = Vec::with_capacity(fetched.len());
-        for (wanted, fetched) in planned.wanted.iter().zip(fetched) {
-            let Some(mut fetched) = fetched else { continue };
-            if include_image_data == Some(false) {
-                without_image_data(&mut fetched.body)?;
-            }
-            items.push(wanted.item(fetched));
-        }
-        Ok((items, planned.next_cursor))
+        Ok((shown(planned.wanted.into_iter().zip(fetched), include_image_data)?, planned.next_cursor))
     }
+}
+
+/// Entries as items of a page, without those whose content is lost.
+fn shown(
+    entries: impl Iterator<Item = (Wanted, Option<Fetched>)>,
+    include_image_data: Option<bool>,
+) -> Result<Vec<MessageItem>, Error> {
+    let mut items = Vec::new();
+    for (wanted, fetched) in entries {
+        let Some(mut fetched) = fetched else { continue };
+        if include_image_data == Some(false) {
+            without_image_data(&mut fetched.body)?;
+        }
+        items.push(wanted.item(fetched));
+    }
+    Ok(items)
 }
 
 /// An entry and those before it on the active path, which are likely to be asked for next.
@@ -189,13 +202,20 @@ fn around(state: &SessionState, ix: NodeIx) -> Vec<NodeIx> {
     readable.copied().chain([ix]).collect()
 }
 
-fn loaded(fetched: Option<Fetched>) -> Result<page::Loaded, Error> {
+/// What a tail must know of an entry. A message without calls need not be parsed to be told from one with calls.
+fn loaded(fetched: Option<&Fetched>) -> Result<page::Loaded, Error> {
     let Some(fetched) = fetched else { return Ok(page::Loaded::default()) };
-    let message = match fetched.body {
-        Body::Message(message) => Some(message.parse()?),
-        Body::Custom(_) => None,
+    let message = match &fetched.body {
+        Body::Message(message) if may_matter(message) => Some(message.parse()?),
+        Body::Message(_) | Body::Custom(_) => None,
     };
-    Ok(page::Loaded { origin: fetched.origin, message })
+    Ok(page::Loaded { origin: fetched.origin.clone(), message })
+}
+
+/// True unless the message certainly has no calls, is no result and has no type of its own.
+fn may_matter(message: &Raw<AgentMessage>) -> bool {
+    let text = message.get();
+    ["function_call", "function_result", "custom_type"].iter().any(|word| text.contains(word))
 }
 
 fn without_image_data(body: &mut Body) -> Result<(), Error> {

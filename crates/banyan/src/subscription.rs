@@ -162,12 +162,7 @@ impl Subscription {
                     self.backlog = None;
                     self.seen = Position::new(self.seat.since, WHOLE);
                 }
-                More::Forgotten => {
-                    self.backlog = None;
-                    self.over = true;
-                    self.seat.receiver.close();
-                    return Ok(Some(Delivery::Resync));
-                }
+                More::Forgotten => self.give_up(),
             }
         }
     }
@@ -176,17 +171,26 @@ impl Subscription {
         self.seen = after;
         let from = CommitNo(after.commit.0.saturating_sub(u64::from(after.index != WHOLE)));
         let upto = self.seat.since;
-        // A session's own stream can be told whole from its file, however little the journal has.
+        let reaches = self.store.journal_reaches(from, upto)?;
         self.backlog = match the_one_session(&self.filters) {
-            Some(session) if !self.store.journal_reaches(from, upto)? => {
-                self.store.session_backlog(&session, from, upto)?
-            }
+            // A session's own stream can be told whole from its file, however little the journal has.
+            Some(session) if !reaches => self.store.session_backlog(&session, from, upto)?,
             _ => None,
         };
-        if self.backlog.is_none() {
+        if self.backlog.is_none() && !reaches && after != Position::BEGINNING {
+            self.give_up();
+        } else if self.backlog.is_none() {
             self.backlog = Some(Backlog::Journal { after: from, upto });
         }
         Ok(())
+    }
+
+    /// Tells the subscriber to read again, and ends.
+    fn give_up(&mut self) {
+        self.backlog = None;
+        self.over = true;
+        self.seat.receiver.close();
+        self.ready.push_back(Delivery::Resync);
     }
 
     fn begin_with(&mut self, session: &SessionId) -> Result<(), Error> {

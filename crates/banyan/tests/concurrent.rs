@@ -1,5 +1,7 @@
 //! Many callers at once: every session's calls happen one after another, in an order that everybody agrees on.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::collections::{HashMap, HashSet};
@@ -17,7 +19,12 @@ const EACH: usize = 40;
 /// Runs something in several threads at once and gives what each returned.
 fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..count).map(|n| { let work = &work; scope.spawn(move || work(n)) }).collect();
+        let threads: Vec<_> = (0..count)
+            .map(|n| {
+                let work = &work;
+                scope.spawn(move || work(n))
+            })
+            .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
@@ -26,10 +33,6 @@ fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
 fn on_every_store(test: impl Fn(&Banyan)) {
     test(&Banyan::in_memory(Options::default()).unwrap());
     test(&OnDisk::new().store);
-}
-
-fn door(store: &Banyan) -> &dyn Door {
-    store
 }
 
 #[test]
@@ -61,7 +64,8 @@ fn check_chain(store: &Banyan, session: &Value, answers: &[Vec<(Value, Value)>],
         answers.iter().filter(|(id, _)| id == session).map(|(_, answer)| answer.clone()).collect()
     };
     let by_writer: Vec<Vec<Value>> = answers.iter().map(mine).collect();
-    let next: HashMap<String, Value> = by_writer.iter().flatten().map(|it| (it["parent_id"].to_string(), it["entry_id"].clone())).collect();
+    let next: HashMap<String, Value> =
+        by_writer.iter().flatten().map(|it| (it["parent_id"].to_string(), it["entry_id"].clone())).collect();
     let mut chain = Vec::new();
     let mut at = Value::Null;
     while let Some(following) = next.get(&at.to_string()) {
@@ -73,10 +77,15 @@ fn check_chain(store: &Banyan, session: &Value, answers: &[Vec<(Value, Value)>],
     assert_eq!(ids(&page["messages"]), chain, "the path is that chain");
     assert_eq!(door(store).meta(session)["message_count"], chain.len());
     for writer in by_writer {
-        let places: Vec<usize> = writer.iter().map(|it| chain.iter().position(|id| *id == it["entry_id"]).unwrap()).collect();
+        let places: Vec<usize> =
+            writer.iter().map(|it| chain.iter().position(|id| *id == it["entry_id"]).unwrap()).collect();
         assert!(places.is_sorted(), "what one writer did first comes first");
     }
-    let told: Vec<Value> = told.iter().filter(|heard| heard.payload["session_id"] == *session).map(|heard| heard.payload["entry_id"].clone()).collect();
+    let told: Vec<Value> = told
+        .iter()
+        .filter(|heard| heard.payload["session_id"] == *session)
+        .map(|heard| heard.payload["entry_id"].clone())
+        .collect();
     assert_eq!(told, chain, "events come in the order of commits");
 }
 
@@ -89,7 +98,8 @@ fn a_reader_sees_a_beginning_of_the_path_with_everything_acknowledged_before_it_
             let reader = scope.spawn(|| {
                 let mut pages: Vec<(usize, Vec<String>)> = Vec::new();
                 while !done.load(Ordering::Acquire) {
-                    let acknowledged = usize::try_from(door(store).meta(&session)["message_count"].as_u64().unwrap()).unwrap();
+                    let acknowledged =
+                        usize::try_from(door(store).meta(&session)["message_count"].as_u64().unwrap()).unwrap();
                     pages.push((acknowledged, door(store).path(&session)));
                 }
                 pages
@@ -114,16 +124,20 @@ fn a_streamed_message_never_goes_back_for_a_reader() {
         let entry = door(store).append(&session, json!({"message": assistant("")}));
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
-            let readers: Vec<_> = (0..2).map(|_| scope.spawn(|| {
-                let mut last = 0;
-                while !done.load(Ordering::Acquire) {
-                    let entry = door(store).entry(&session, &entry);
-                    let revision = usize::try_from(entry["revision"].as_u64().unwrap()).unwrap();
-                    assert_eq!(said_in(&entry["message"]), "x".repeat(revision));
-                    assert!(revision >= last);
-                    last = revision;
-                }
-            })).collect();
+            let readers: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut last = 0;
+                        while !done.load(Ordering::Acquire) {
+                            let entry = door(store).entry(&session, &entry);
+                            let revision = usize::try_from(entry["revision"].as_u64().unwrap()).unwrap();
+                            assert_eq!(said_in(&entry["message"]), "x".repeat(revision));
+                            assert!(revision >= last);
+                            last = revision;
+                        }
+                    })
+                })
+                .collect();
             for n in 0..300 {
                 if n % 50 == 49 {
                     door(store).ok("set-meta", json!({"session_id": session, "title": n.to_string()}));
@@ -200,17 +214,29 @@ fn forks_taken_while_a_message_streams_each_keep_one_moment_of_it() {
         let session = door(store).session();
         let entry = door(store).append(&session, json!({"message": assistant("")}));
         let forks: Vec<Vec<Value>> = at_once(3, |worker| {
-            (0..25).filter_map(|_| {
-                if worker == 0 {
-                    door(store).ok("extend-message", json!({"session_id": session, "entry_id": entry, "text": "x"}));
-                    return None;
-                }
-                Some(door(store).ok("fork", json!({"session_id": session, "entry_id": entry}))["session_id"].clone())
-            }).collect()
+            (0..25)
+                .filter_map(|_| {
+                    if worker == 0 {
+                        door(store)
+                            .ok("extend-message", json!({"session_id": session, "entry_id": entry, "text": "x"}));
+                        return None;
+                    }
+                    Some(
+                        door(store).ok("fork", json!({"session_id": session, "entry_id": entry}))["session_id"]
+                            .clone(),
+                    )
+                })
+                .collect()
         });
-        let texts = |store: &Banyan| -> Vec<Vec<String>> { forks.iter().flatten().map(|fork| door(store).path(fork)).collect() };
+        let texts = |store: &Banyan| -> Vec<Vec<String>> {
+            forks.iter().flatten().map(|fork| door(store).path(fork)).collect()
+        };
         let before = texts(store);
-        assert!(before.iter().all(|path| path.len() == 1 && path[0].len() <= 25 && path[0].bytes().all(|byte| byte == b'x')));
+        assert!(
+            before
+                .iter()
+                .all(|path| path.len() == 1 && path[0].len() <= 25 && path[0].bytes().all(|byte| byte == b'x'))
+        );
         door(store).ok("delete", json!({"session_id": session}));
         assert_eq!(texts(store), before);
     });
@@ -249,7 +275,9 @@ fn what_many_wrote_at_once_is_there_after_a_kill() {
             door(&on_disk.store).say(&sessions[n % 3], &format!("{writer}/{n}"));
         }
     });
-    let paths = |store: &Banyan| -> Vec<Vec<String>> { sessions.iter().map(|session| door(store).path(session)).collect() };
+    let paths = |store: &Banyan| -> Vec<Vec<String>> {
+        sessions.iter().map(|session| door(store).path(session)).collect()
+    };
     let before = paths(&on_disk.store);
     let told = Ears::after(&on_disk.store, Position::BEGINNING).heard();
     let after = on_disk.killed();

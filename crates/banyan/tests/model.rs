@@ -1,5 +1,7 @@
 //! Random calls, restarts and kills, each answer and each event compared with a plain model of the contract.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod support;
 
 use banyan::model::Position;
@@ -7,9 +9,9 @@ use banyan::{Banyan, Options};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
-use support::*;
 use support::model::{Model, Session, Told};
 use support::step::{Step, named, steps};
+use support::*;
 use tempfile::TempDir;
 
 proptest! {
@@ -158,8 +160,10 @@ impl Run {
         assert_eq!(&store.meta(id), &session.meta);
         for entry in &session.entries {
             assert_eq!(&store.entry(id, &entry["id"]), entry);
-            let from = json!({"session_id": id, "from_entry_id": entry["id"], "include_custom": true, "limit": 500});
-            let chain: Vec<Value> = session.chain(entry["id"].as_str().unwrap()).into_iter().map(as_item).collect();
+            let from =
+                json!({"session_id": id, "from_entry_id": entry["id"], "include_custom": true, "limit": 500});
+            let chain: Vec<Value> =
+                session.chain(entry["id"].as_str().unwrap()).into_iter().map(as_item).collect();
             assert_eq!(store.ok("messages", from)["messages"], json!(chain));
         }
         assert_eq!(self.pages(id, limit), session.path().into_iter().map(as_item).collect::<Vec<_>>());
@@ -173,7 +177,8 @@ impl Run {
         let metas: Vec<&Value> = session.attachments.iter().map(|(meta, _)| meta).collect();
         assert_eq!(sorted(&listed["attachments"]), sorted(&json!(metas)));
         for (meta, data) in &session.attachments {
-            let got = store.ok("get-attachment", json!({"session_id": id, "attachment_id": meta["attachment_id"]}));
+            let got =
+                store.ok("get-attachment", json!({"session_id": id, "attachment_id": meta["attachment_id"]}));
             assert_eq!(got, json!({"attachment": meta, "data": data}));
         }
     }
@@ -192,7 +197,8 @@ impl Run {
     }
 
     fn check_lists(&self) {
-        let key = |meta: &Value, field: &str| (meta[field].as_i64(), meta["session_id"].as_str().unwrap().to_owned());
+        let key =
+            |meta: &Value, field: &str| (meta[field].as_i64(), meta["session_id"].as_str().unwrap().to_owned());
         let mut metas: Vec<Value> = self.model.sessions.values().map(|session| session.meta.clone()).collect();
         let listed = |order: &str| self.store().ok("list", json!({"order": order, "limit": 500}));
         metas.sort_by_key(|meta| key(meta, "created_at"));
@@ -215,9 +221,11 @@ impl Run {
             let deletion = |told: &&Told| told.event_type == "session::deleted" && told.life == life;
             self.model.events.iter().any(|told| deletion(&told))
         };
-        let kept = self.heard.iter().zip(&self.model.events).filter(|(_, told)| {
-            told.event_type == "session::deleted" || !ended(told.life)
-        });
+        let kept = self
+            .heard
+            .iter()
+            .zip(&self.model.events)
+            .filter(|(_, told)| told.event_type == "session::deleted" || !ended(told.life));
         let kept: Vec<&Heard> = kept.map(|(heard, _)| heard).collect();
         let left_out = |heard: &&Heard| self.heard.contains(heard) && !kept.contains(heard);
         let told: Vec<&Heard> = told.iter().filter(|heard| !left_out(heard)).collect();

@@ -1,14 +1,12 @@
 //! Stopping and starting again: cleanly, by a kill, and with files in their places.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod support;
 
 use banyan::{Banyan, Options};
 use serde_json::{Value, json};
 use support::*;
-
-fn door(store: &Banyan) -> &dyn Door {
-    store
-}
 
 /// A log whose segments are full soon, so that session files are written during the test.
 fn small_segments() -> Options {
@@ -93,9 +91,10 @@ fn a_killed_store_is_killed_again_while_it_grows() {
     let mut whole = String::new();
     for token in ["a", "b", "c", "d", "e", "f"] {
         whole.push_str(token);
-        let answer = door(&on_disk.store).ok("extend-message", json!({"session_id": session, "entry_id": entry, "text": token}));
+        let answer = door(&on_disk.store)
+            .ok("extend-message", json!({"session_id": session, "entry_id": entry, "text": token}));
         assert_eq!(answer["revision"], whole.len());
-        on_disk = if whole.len() % 2 == 0 { on_disk.killed() } else { on_disk.reopened() };
+        on_disk = if whole.len().is_multiple_of(2) { on_disk.killed() } else { on_disk.reopened() };
         assert_eq!(door(&on_disk.store).path(&session), [whole.clone()]);
     }
 }
@@ -109,7 +108,8 @@ fn a_closed_session_file_holds_everything_and_opens_alone_in_another_directory()
     let entry = store.append(&session, json!({"message": assistant("")}));
     store.ok("extend-message", json!({"session_id": session, "entry_id": entry, "text": "grown"}));
     store.append(&session, json!({"message": user("branch"), "parent_id": root}));
-    let before = (store.meta(&session), store.ok("tree", json!({"session_id": session})), store.entry(&session, &entry));
+    let before =
+        (store.meta(&session), store.ok("tree", json!({"session_id": session})), store.entry(&session, &entry));
     let dir = on_disk.close();
     let id = session.as_str().unwrap().to_owned();
     let lines = lines_of(dir.path(), &id);
@@ -125,7 +125,10 @@ fn a_closed_session_file_holds_everything_and_opens_alone_in_another_directory()
     write_lines(elsewhere.path(), &id, &lines);
     let alone = OnDisk::with(elsewhere);
     let store = door(&alone.store);
-    assert_eq!((store.meta(&session), store.ok("tree", json!({"session_id": session})), store.entry(&session, &entry)), before);
+    assert_eq!(
+        (store.meta(&session), store.ok("tree", json!({"session_id": session})), store.entry(&session, &entry)),
+        before
+    );
     assert_eq!(store.ok("list", json!({})), json!({"sessions": [before.0]}));
 }
 
@@ -142,7 +145,10 @@ fn calls_after_closing_are_refused() {
     let on_disk = OnDisk::new();
     let session = door(&on_disk.store).session();
     on_disk.store.close().unwrap();
-    assert_eq!(door(&on_disk.store).refused("append", json!({"session_id": session, "message": user("x")})), "session/storage");
+    assert_eq!(
+        door(&on_disk.store).refused("append", json!({"session_id": session, "message": user("x")})),
+        "session/storage"
+    );
     assert_eq!(door(&on_disk.store).refused("create", json!({})), "session/storage");
 }
 
@@ -171,7 +177,9 @@ fn long_content_is_stored_once_and_goes_with_its_last_user() {
     let on_disk = OnDisk::new();
     let store = door(&on_disk.store);
     let long = "long ".repeat(20_000);
-    let blobs = |on_disk: &OnDisk| files_in(on_disk.dir.path()).keys().filter(|name| name.starts_with(".banyan/blobs")).count();
+    let blobs = |on_disk: &OnDisk| {
+        files_in(on_disk.dir.path()).keys().filter(|name| name.starts_with(".banyan/blobs")).count()
+    };
     let (one, other) = (store.session(), store.session());
     let entry = store.say(&one, &long);
     store.say(&one, &long);
@@ -181,7 +189,7 @@ fn long_content_is_stored_once_and_goes_with_its_last_user() {
     for gone in [&one, &other] {
         store.ok("delete", json!({"session_id": gone}));
         assert_eq!(blobs(&on_disk), 1);
-        assert_eq!(store.path(&fork), [long.clone()]);
+        assert_eq!(store.path(&fork), [long.as_str()]);
     }
     store.ok("delete", json!({"session_id": fork}));
     let on_disk = on_disk.reopened();

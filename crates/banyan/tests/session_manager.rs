@@ -1,5 +1,7 @@
 //! Directories written by session-manager, of both generations, opened in place.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::path::Path;
@@ -18,10 +20,6 @@ fn opened(generation: &str) -> OnDisk {
 
 fn fixtures(generation: &str) -> tempfile::TempDir {
     copied(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/session-manager").join(generation))
-}
-
-fn door(store: &Banyan) -> &dyn Door {
-    store
 }
 
 fn said_by_user(said: &str) -> Value {
@@ -79,8 +77,11 @@ fn a_session_of_the_newest_generation_reads_as_it_did() {
     assert_eq!(store.path(&id), ["one", "two!", "compaction", "many 1", "many 2"]);
     let mut message = said_by_assistant("two!");
     message["agent"] = json!({"name": "helper"});
-    assert_eq!(store.entry(&id, &json!("n2")), json!({"kind": "message", "id": "n2", "parent_id": "n1", "timestamp": T + 2, "revision": 1,
-        "origin": {"notification": true}, "message": message}));
+    assert_eq!(
+        store.entry(&id, &json!("n2")),
+        json!({"kind": "message", "id": "n2", "parent_id": "n1", "timestamp": T + 2, "revision": 1,
+        "origin": {"notification": true}, "message": message})
+    );
     assert_eq!(store.path(&json!("healed")), ["one", "two"]);
     assert_eq!(store.meta(&json!("healed"))["message_count"], 2);
 }
@@ -89,7 +90,8 @@ fn a_session_of_the_newest_generation_reads_as_it_did() {
 fn sessions_of_session_manager_are_listed_and_those_without_meta_are_none() {
     let on_disk = opened("first");
     let listed = door(&on_disk.store).ok("list", json!({"order": "created_asc"}));
-    let ids: Vec<&str> = listed["sessions"].as_array().unwrap().iter().map(|meta| meta["session_id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> =
+        listed["sessions"].as_array().unwrap().iter().map(|meta| meta["session_id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["a/b", "crash", "empty", "fork", "odd", "torn", "unended", "weather"]);
     assert_eq!(door(&on_disk.store).ok("get", json!({"session_id": "orphan"})), Value::Null);
     let owned = door(&on_disk.store).ok("list", json!({"metadata": {"owner": "u_1"}, "status": "error"}));
@@ -98,7 +100,8 @@ fn sessions_of_session_manager_are_listed_and_those_without_meta_are_none() {
 
 #[test]
 fn what_is_appended_follows_the_old_leaf_and_the_old_lines_stay_as_they_are() {
-    for (generation, session, leaf, count) in [("first", "weather", e(5), 5), ("newest", "newest", json!("n5"), 5)] {
+    for (generation, session, leaf, count) in [("first", "weather", e(5), 5), ("newest", "newest", json!("n5"), 5)]
+    {
         let dir = fixtures(generation);
         let before = std::fs::read(file_of(dir.path(), session)).unwrap();
         let on_disk = OnDisk::with(dir);
@@ -130,8 +133,14 @@ fn old_entries_can_be_changed_branched_from_and_forked() {
         let fork = store.ok("fork", json!({"session_id": id, "entry_id": second}));
         assert_eq!(fork["meta"]["message_count"], 2);
         let copied = store.path(&fork["session_id"]);
-        assert_eq!(store.ok("extend-message", json!({"session_id": id, "entry_id": second, "text": " Indeed."})), json!({"updated": true, "revision": 2}));
-        assert_eq!(store.ok("update-message", json!({"session_id": id, "entry_id": first, "content": text("?")})), json!({"updated": true, "revision": 1}));
+        assert_eq!(
+            store.ok("extend-message", json!({"session_id": id, "entry_id": second, "text": " Indeed."})),
+            json!({"updated": true, "revision": 2})
+        );
+        assert_eq!(
+            store.ok("update-message", json!({"session_id": id, "entry_id": first, "content": text("?")})),
+            json!({"updated": true, "revision": 1})
+        );
         store.append(&id, json!({"message": user("elsewhere"), "parent_id": second}));
         store.ok("set-status", json!({"session_id": id, "status": "done"}));
         assert_eq!(store.path(&id), ["?".to_owned(), format!("{} Indeed.", copied[1]), "elsewhere".to_owned()]);
@@ -154,7 +163,10 @@ fn a_torn_tail_is_cut_off_and_never_glued_to() {
         let mut on_disk = opened(generation);
         let id = json!("torn");
         assert_eq!(door(&on_disk.store).path(&id), ["kept"]);
-        assert_eq!(door(&on_disk.store).ok("get-message", json!({"session_id": id, "entry_id": "t2"})), Value::Null);
+        assert_eq!(
+            door(&on_disk.store).ok("get-message", json!({"session_id": id, "entry_id": "t2"})),
+            Value::Null
+        );
         door(&on_disk.store).append(&id, json!({"message": user("again"), "entry_id": "t2"}));
         for _ in 0..2 {
             assert_eq!(door(&on_disk.store).path(&id), ["kept", "again"]);
@@ -189,7 +201,8 @@ fn a_whole_last_line_without_its_line_feed_is_kept() {
 fn an_entry_that_a_crash_left_uncommitted_is_put_on_the_path_when_it_is_delivered_again() {
     let mut on_disk = opened("first");
     let id = json!("crash");
-    let again = json!({"session_id": id, "message": user("another text"), "entry_id": "c2", "parent_id": "nowhere"});
+    let again =
+        json!({"session_id": id, "message": user("another text"), "entry_id": "c2", "parent_id": "nowhere"});
     {
         let store = door(&on_disk.store);
         assert_eq!(store.path(&id), ["kept"]);

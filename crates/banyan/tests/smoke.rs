@@ -1,11 +1,14 @@
 //! The life of a session, end to end, on both kinds of store.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 use banyan::{Banyan, Delivery, Options, Start, Subscribe, block_on};
 use banyan_model::{EventFilter, EventType};
 use serde_json::{Value, json};
 
 fn call(store: &Banyan, id: &str, body: Value) -> Value {
-    let answer = block_on(store.call(id, body.to_string().as_bytes())).unwrap_or_else(|error| panic!("{id}: {error}"));
+    let answer =
+        block_on(store.call(id, body.to_string().as_bytes())).unwrap_or_else(|error| panic!("{id}: {error}"));
     serde_json::from_str(&answer).unwrap()
 }
 
@@ -20,7 +23,11 @@ fn life(store: &Banyan) -> String {
         "model": "m", "provider": "p", "stop_reason": "end"});
     let second = call(store, "session::append", json!({"session_id": id, "message": assistant}));
     for token in ["It ", "is ", "sunny"] {
-        call(store, "session::extend-message", json!({"session_id": id, "entry_id": second["entry_id"], "text": token}));
+        call(
+            store,
+            "session::extend-message",
+            json!({"session_id": id, "entry_id": second["entry_id"], "text": token}),
+        );
     }
     let page = call(store, "session::messages", json!({"session_id": id}));
     assert_eq!(page["messages"][1]["message"]["content"][0]["text"], "It is sunny");

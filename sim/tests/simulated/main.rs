@@ -2,4 +2,5 @@
 
 mod crashes;
 mod failing_flush;
+mod fork_chain;
 mod full_disk;

@@ -31,9 +31,10 @@ impl Directory {
         };
         // Looking at a directory that is not there must not make it: the name may be a slip.
         let store = match access == Access::Existing && !dir.exists() {
-            true => Banyan::in_memory(options)?,
-            false => Banyan::open(dir, options)?,
+            true => Banyan::in_memory(options),
+            false => Banyan::open(dir, options),
         };
+        let store = store.map_err(|error| Failure::opening(dir, error))?;
         Ok(Self { store, dir: dir.to_owned() })
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &TailArgs, globals: &Globals, screen: &mut Screen) -> Re
         };
         let mut told = false;
         for frame in client.subscribe(Subscribe { filters: filters(args, session.as_ref()), start })? {
-            print(&frame?, globals, screen)?;
+            print(&frame?, args, globals, screen)?;
             told = true;
         }
         match unknown {
@@ -91,7 +91,7 @@ fn filters(args: &TailArgs, session: Option<&SessionId>) -> Vec<EventFilter> {
     types.into_iter().map(filter).collect()
 }
 
-fn print(frame: &Frame, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+fn print(frame: &Frame, args: &TailArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
     let position = frame.position.as_deref();
     if globals.json {
         let data: &RawValue = serde_json::from_str(&frame.data)
@@ -101,8 +101,11 @@ fn print(frame: &Frame, globals: &Globals, screen: &mut Screen) -> Result<(), Fa
     }
     let data: Value = serde_json::from_str(&frame.data).unwrap_or_default();
     let kind = frame.event.trim_start_matches("session::");
-    let session = one_line(data["session_id"].as_str().unwrap_or_default());
-    let lead = format!("{:19}  {kind:15}  {session}", position.unwrap_or("now"));
+    let session = match args.session {
+        Some(_) => String::new(),
+        None => format!("  {}", one_line(data["session_id"].as_str().unwrap_or_default())),
+    };
+    let lead = format!("{:19}  {kind:15}{session}", position.unwrap_or("now"));
     let room = screen.columns().map_or(usize::MAX, |columns| columns.saturating_sub(width(&lead) + 2).max(24));
     let summary = summary(frame.event, &data, room);
     let lead = lead.replacen(kind, &screen.paint(Style::Heading, kind), 1);

@@ -30,7 +30,7 @@ pub(crate) fn run(_args: &VerifyArgs, globals: &Globals, screen: &mut Screen) ->
         let message = format!("there is no data directory {}; pass another one with --data DIR", dir.display());
         return Err(Failure::storage(message));
     }
-    let report = verify(&dir, &Bar::default())?;
+    let report = verify(&dir, &Bar::default()).map_err(|error| Failure::opening(&dir, error))?;
     match globals.json {
         true => screen.json(&as_json(&report))?,
         false => in_words(&report, screen)?,

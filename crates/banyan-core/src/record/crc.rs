@@ -1,5 +1,7 @@
 //! The checksum at the end of a line: CRC-32C over every byte before it.
 
+use crate::hex;
+
 /// What stands between the checksummed bytes and the checksum.
 const KEY: &[u8] = b",\"crc\":\"";
 
@@ -10,21 +12,20 @@ const END: &[u8] = b"\"}";
 pub(super) const TAIL: usize = KEY.len() + 8 + END.len();
 
 /// The tail that closes a line with these bytes, line feed included.
-pub(super) fn tail(line: &[u8]) -> Vec<u8> {
+pub(super) fn tail(line: &[u8]) -> [u8; TAIL + 1] {
     tail_saying(crc32c::crc32c(line))
 }
 
 /// The tail that closes a line with these bytes and one bracket more.
-pub(super) fn tail_after_bracket(line: &[u8]) -> Vec<u8> {
+pub(super) fn tail_after_bracket(line: &[u8]) -> [u8; TAIL + 1] {
     tail_saying(crc32c::crc32c_append(crc32c::crc32c(line), b"]"))
 }
 
-fn tail_saying(crc: u32) -> Vec<u8> {
-    let mut tail = Vec::with_capacity(TAIL + 1);
-    tail.extend_from_slice(KEY);
-    tail.extend_from_slice(format!("{crc:08x}").as_bytes());
-    tail.extend_from_slice(END);
-    tail.push(b'\n');
+fn tail_saying(crc: u32) -> [u8; TAIL + 1] {
+    let mut tail = [b'\n'; TAIL + 1];
+    tail[..KEY.len()].copy_from_slice(KEY);
+    tail[KEY.len()..KEY.len() + 8].copy_from_slice(&hex::digits::<8>(u64::from(crc)));
+    tail[KEY.len() + 8..TAIL].copy_from_slice(END);
     tail
 }
 
@@ -41,10 +42,10 @@ pub(super) enum Check {
 /// Checks a line, which must come without its line feed.
 pub(super) fn check(line: &[u8]) -> Check {
     let Some(covered) = line.len().checked_sub(TAIL) else { return Check::Missing };
-    let tail = &line[covered..];
-    let Some(digits) = tail.strip_prefix(KEY).and_then(|rest| rest.strip_suffix(END)) else {
+    let (line, tail) = line.split_at(covered);
+    let Some(said) = tail.strip_prefix(KEY).and_then(|rest| rest.strip_suffix(END)) else {
         return Check::Missing;
     };
-    let said = std::str::from_utf8(digits).ok().and_then(|digits| u32::from_str_radix(digits, 16).ok());
-    if said == Some(crc32c::crc32c(&line[..covered])) { Check::Holds(covered) } else { Check::Differs }
+    let found = u64::from(crc32c::crc32c(line));
+    if hex::number::<8>(said) == Some(found) { Check::Holds(covered) } else { Check::Differs }
 }

@@ -7,12 +7,13 @@ use serde::Serialize;
 
 use super::{Record, SCHEMA_VERSION, crc, grew, time};
 use crate::blobs::BlobRef;
+use crate::hex;
 
 /// The commit field before its number is given. Fixed width, so that it can be filled in place.
-const NO_COMMIT: &str = "000000000000";
+const NO_COMMIT: &[u8; 12] = b"000000000000";
 
-/// The commit field lies within this many bytes of a line's start.
-const COMMIT_WITHIN: usize = 160;
+/// From the end of the number to the digits of the commit, both fields before them having a fixed width.
+const SEQ_TO_COMMIT: usize = r#","time":"2026-11-15T20:30:00.123Z","commit":""#.len();
 
 /// Appends the line of a record, all but its commit number and checksum, which [`seal`] adds.
 pub fn encode(record: &Record, seq: Seq, time_ms: i64, out: &mut Vec<u8>) {
@@ -84,23 +85,24 @@ pub fn seal(out: &mut Vec<u8>, line_start: usize, commit: CommitNo) {
 
 /// Writes everything that comes before the fields of a type.
 pub(super) fn head(type_name: &str, seq: Seq, time_ms: i64, out: &mut Vec<u8>) {
-    out.extend_from_slice(
-        format!(
-            r#"{{"schema_version":{SCHEMA_VERSION},"seq":{},"time":"{}","commit":"{NO_COMMIT}","type":"{type_name}""#,
-            seq.0,
-            time::to_text(time_ms),
-        )
-        .as_bytes(),
-    );
+    out.extend_from_slice(b"{\"schema_version\":");
+    json(&SCHEMA_VERSION, out);
+    field("seq", &seq, out);
+    out.extend_from_slice(b",\"time\":\"");
+    out.extend_from_slice(&time::to_text(time_ms));
+    out.extend_from_slice(b"\",\"commit\":\"");
+    out.extend_from_slice(NO_COMMIT);
+    out.extend_from_slice(b"\",\"type\":\"");
+    out.extend_from_slice(type_name.as_bytes());
+    out.push(b'"');
 }
 
 /// Fills in the commit number of one line.
 pub(super) fn set_commit(line: &mut [u8], commit: CommitNo) {
-    const KEY: &[u8] = b"\"commit\":\"";
-    let near = &line[..line.len().min(COMMIT_WITHIN)];
-    if let Some(key) = near.windows(KEY.len()).position(|window| window == KEY) {
-        let digits = key + KEY.len()..key + KEY.len() + NO_COMMIT.len();
-        line[digits].copy_from_slice(format!("{:012x}", commit.0 & 0xffff_ffff_ffff).as_bytes());
+    // The first comma ends the version, the second the number.
+    let digits = memchr::memchr_iter(b',', line).nth(1).map(|seq_end| seq_end + SEQ_TO_COMMIT);
+    if let Some(digits) = digits.and_then(|start| line.get_mut(start..start + NO_COMMIT.len())) {
+        digits.copy_from_slice(&hex::digits::<{ NO_COMMIT.len() }>(commit.0));
     }
 }
 
@@ -125,8 +127,11 @@ pub(super) fn push_key(key: &str, out: &mut Vec<u8>) {
 }
 
 /// JSON text on one line: line breaks can only be white space between its tokens, so they are left out.
-pub(crate) fn one_line(json: &str) -> Cow<'_, str> {
-    if json.contains(['\n', '\r']) { Cow::Owned(json.replace(['\n', '\r'], "")) } else { Cow::Borrowed(json) }
+fn one_line(json: &str) -> Cow<'_, str> {
+    match memchr::memchr2(b'\n', b'\r', json.as_bytes()) {
+        Some(_) => Cow::Owned(json.replace(['\n', '\r'], "")),
+        None => Cow::Borrowed(json),
+    }
 }
 
 fn optional<T: Serialize>(key: &str, value: Option<&T>, out: &mut Vec<u8>) {

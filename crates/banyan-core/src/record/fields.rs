@@ -39,34 +39,38 @@ impl<'a> Fields<'a> {
     /// Scans `line` up to `end`, where the body ends if there is one. Stops at the first thing that is not as expected,
     /// with what was found until then.
     pub(super) fn scan(line: &'a [u8], end: usize) -> Self {
-        let (mut fields, from) = Self::scan_envelope(&line[..end]).unwrap_or_default();
-        each_field(line, end, from, |key, value| fields.take(line, key, value));
+        let (mut fields, from) = Self::scan_start(&line[..end]).unwrap_or_default();
+        if fields.body.is_none() {
+            each_field(line, end, from, |key, value| fields.take(line, key, value));
+        }
         fields
     }
 
-    /// The fields that every line begins with, if they are written as we write them, and where they end.
-    fn scan_envelope(line: &'a [u8]) -> Option<(Self, usize)> {
+    /// The fields that every line begins with, if they are written as we write them, and where the scan is then.
+    fn scan_start(line: &'a [u8]) -> Option<(Self, usize)> {
         let mut rest = Rest { line, pos: 0 };
         rest.skip(b"{\"schema_version\":")?;
-        let version = rest.until(b',')?;
+        let version = Some(rest.digits());
         rest.skip(b",\"seq\":")?;
-        let seq = rest.until(b',')?;
+        let seq = Some(rest.digits());
         rest.skip(b",\"time\":")?;
-        let time = rest.quoted(24)?;
+        let time = Some(rest.take(26)?);
         rest.skip(b",\"commit\":")?;
-        let commit = rest.quoted(12)?;
-        rest.skip(b",\"type\":")?;
-        let name_len = memchr::memchr(b'"', line.get(rest.pos + 1..)?)?;
-        let type_name = rest.quoted(name_len)?;
-        let fields = Self {
-            version: Some(version),
-            seq: Some(seq),
-            time: Some(time),
-            commit: Some(commit),
-            type_name: Some(type_name),
-            ..Self::default()
-        };
+        let commit = Some(rest.take(14)?);
+        let type_name = Some(rest.field(b",\"type\":")?);
+        let mut fields = Self { version, seq, time, commit, type_name, ..Self::default() };
+        fields.scan_entry(&mut rest);
         Some((fields, rest.pos))
+    }
+
+    /// The fields that most lines go on with, as far as they are written as we write them.
+    fn scan_entry(&mut self, rest: &mut Rest<'a>) -> Option<()> {
+        self.entry_id = Some(rest.field(b",\"entry_id\":")?);
+        self.parent_id = Some(rest.field(b",\"parent_id\":")?);
+        self.role = Some(rest.field(b",\"role\":")?);
+        rest.skip(b",\"message\":")?;
+        self.body = Some(rest.pos..rest.line.len());
+        Some(())
     }
 
     fn take(&mut self, line: &'a [u8], key: &[u8], value: FieldValue) -> Option<()> {
@@ -129,7 +133,7 @@ impl<'a> Fields<'a> {
         };
         Some(Salvaged {
             seq: self.seq.and_then(number).map(Seq),
-            time_ms: self.time.and_then(text).and_then(|time| time::from_text(&time)),
+            time_ms: self.time.and_then(unquoted).and_then(time::from_text),
             what,
         })
     }
@@ -168,19 +172,28 @@ impl<'a> Rest<'a> {
         self.line[self.pos..].starts_with(known).then(|| self.pos += known.len())
     }
 
-    fn until(&mut self, end: u8) -> Option<&'a [u8]> {
-        let rest = &self.line[self.pos..];
-        let found = &rest[..memchr::memchr(end, rest)?];
-        self.pos += found.len();
-        Some(found)
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let taken = self.line.get(self.pos..self.pos + len)?;
+        self.pos += len;
+        Some(taken)
     }
 
-    /// A string of this many bytes between its quotes.
-    fn quoted(&mut self, len: usize) -> Option<&'a [u8]> {
-        let found = self.line.get(self.pos..self.pos + len + 2)?;
-        let whole = found[0] == b'"' && found[len + 1] == b'"' && !found.contains(&b'\\');
-        self.pos += found.len();
-        whole.then_some(found)
+    fn digits(&mut self) -> &'a [u8] {
+        let rest = &self.line[self.pos..];
+        let len = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+        self.pos += len;
+        &rest[..len]
+    }
+
+    /// The value of the field with this key, if it is null or a string without escapes. Otherwise nothing is consumed.
+    fn field(&mut self, key: &[u8]) -> Option<&'a [u8]> {
+        let value = self.line[self.pos..].strip_prefix(key)?;
+        let len = match value.strip_prefix(b"\"") {
+            Some(inner) => memchr::memchr2(b'"', b'\\', inner).filter(|end| inner[*end] == b'"')? + 2,
+            None => value.starts_with(b"null").then_some(4)?,
+        };
+        self.pos += key.len() + len;
+        Some(&value[..len])
     }
 }
 
@@ -212,11 +225,16 @@ fn each_field(
 
 /// What a raw JSON string says.
 pub(super) fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
-    let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    if inner.contains(&b'\\') {
+    let inner = unquoted(raw)?;
+    if memchr::memchr(b'\\', inner).is_some() {
         return serde_json::from_slice(raw).ok().map(Cow::Owned);
     }
     std::str::from_utf8(inner).ok().map(Cow::Borrowed)
+}
+
+/// What stands between the quotes of a raw JSON string.
+pub(super) fn unquoted(raw: &[u8]) -> Option<&[u8]> {
+    raw.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }
 
 /// What a raw JSON number says, if it is a whole one.

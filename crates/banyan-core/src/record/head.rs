@@ -10,11 +10,12 @@ use serde_json::value::RawValue;
 
 use super::crc::{self, Check};
 use super::fault::{FaultReason, LineFault};
-use super::fields::{Fields, number, read, text};
+use super::fields::{Fields, number, read, text, unquoted};
 use super::grew::AddOf;
 use super::legacy::{self, LegacyHead};
 use super::{Attached, Created, Detached, Envelope, MetaSet, SCHEMA_VERSION, StatusSet, time};
 use crate::blobs::BlobRef;
+use crate::hex;
 
 /// A line without its body.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,15 +137,15 @@ impl<'a> Head<'a> {
         if number(version) != Some(u64::from(SCHEMA_VERSION)) {
             return Err(FaultReason::UnknownVersion(String::from_utf8_lossy(version).into_owned()));
         }
-        let type_name = fields.type_name.and_then(text).ok_or(bad("?", "type"))?;
+        let type_name = fields.type_name.and_then(text).ok_or_else(|| bad("?", "type"))?;
         let bad = |field| bad(&type_name, field);
         let envelope = Envelope {
-            seq: Seq(fields.seq.and_then(number).ok_or(bad("seq"))?),
-            time_ms: fields.time.and_then(text).and_then(|time| time::from_text(&time)).ok_or(bad("time"))?,
-            commit: fields.commit.and_then(text).and_then(|digits| commit(&digits)).ok_or(bad("commit"))?,
+            seq: Seq(fields.seq.and_then(number).ok_or_else(|| bad("seq"))?),
+            time_ms: fields.time.and_then(unquoted).and_then(time::from_text).ok_or_else(|| bad("time"))?,
+            commit: fields.commit.and_then(unquoted).and_then(commit).ok_or_else(|| bad("commit"))?,
         };
         let blobs = match fields.blobs {
-            Some(raw) => read(raw).ok_or(bad("blobs"))?,
+            Some(raw) => read(raw).ok_or_else(|| bad("blobs"))?,
             None => Vec::new(),
         };
         let kind = kind(line, fields, &type_name, envelope, closing).map_err(bad)?;
@@ -191,8 +192,8 @@ fn bad(type_name: &str, field: &'static str) -> FaultReason {
     FaultReason::BadField { type_name: type_name.to_owned(), field }
 }
 
-fn commit(digits: &str) -> Option<CommitNo> {
-    u64::from_str_radix(digits, 16).ok().map(CommitNo)
+fn commit(digits: &[u8]) -> Option<CommitNo> {
+    hex::number::<12>(digits).map(CommitNo)
 }
 
 /// Reads the fields of one type, or names the field that is not as it should be.

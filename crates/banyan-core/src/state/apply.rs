@@ -52,6 +52,7 @@ impl SessionState {
         }
         if found.0 > self.next_seq {
             faults.push(StateFault::Gap { expected: self.next_seq(), found });
+            self.leaf_at_damage = Some(self.leaf);
         }
         self.next_seq = found.0.saturating_add(1);
         self.slack = 0;

@@ -25,15 +25,12 @@ impl SessionState {
     fn apply_salvaged(&mut self, salvaged: &Salvaged, place: Place, faults: &mut Vec<StateFault>) {
         let time_ms = salvaged.time_ms.unwrap_or(self.meta.updated_at);
         match &salvaged.what {
-            SalvagedWhat::Created { session_id, born, base } => {
+            SalvagedWhat::Created { session_id: _, born, base } => {
                 if self.exists {
                     return;
                 }
                 self.exists = true;
-                if let Some(session_id) = session_id {
-                    self.session_id = session_id.clone();
-                    self.sources[0].session_id = session_id.clone();
-                }
+                // The id is the one that the caller opened: what a damaged line says may be damaged itself.
                 if let Some(born) = born {
                     self.sources[0].born = *born;
                 }
@@ -50,9 +47,13 @@ impl SessionState {
             }
             SalvagedWhat::Entry { entry_id, parent_id, kind } => {
                 let key = IdKey::of(entry_id.as_str());
+                let ours = salvaged.seq.is_some();
                 if let Some(ix) = self.find_key(&key) {
-                    self.nodes[ix.at()].set(flag::DAMAGED);
-                    self.end_growth_of(ix);
+                    // Here an id is given once, so it is the line's id that is damaged, not the known entry.
+                    if !ours {
+                        self.nodes[ix.at()].set(flag::DAMAGED);
+                        self.end_growth_of(ix);
+                    }
                     return;
                 }
                 // A parent that is not there either is no better known than the leaf.
@@ -60,7 +61,6 @@ impl SessionState {
                     Some(id) => self.find(id).or(self.leaf),
                     None => None,
                 };
-                let ours = salvaged.seq.is_some();
                 let uncommitted = if ours { 0 } else { flag::UNCOMMITTED };
                 let ix = self.insert(NewNode {
                     key,

@@ -40,7 +40,8 @@ impl SessionState {
     /// A fork of which no record of its own is known yet, with what it inherits. Every line of its file is then applied,
     /// the first included.
     pub fn begin_fork(session_id: SessionId, base: &Base, state: &SessionState) -> Result<Self, ForkFault> {
-        if state.born() != base.born {
+        // A damaged beginning may tell a wrong incarnation; the entry's id tells then.
+        if state.born() != base.born && state.damaged_lines() == 0 {
             return Err(ForkFault::OtherIncarnation(base.session_id.clone()));
         }
         let entry = state.find(&base.entry_id).ok_or_else(|| ForkFault::NoSuchEntry(base.entry_id.clone()))?;

@@ -56,7 +56,9 @@ impl SessionState {
         faults: &mut Vec<StateFault>,
     ) -> Option<NodeIx> {
         let key = IdKey::of(parent_id?);
-        if let Some(known) = self.find_key(&key) {
+        // Most entries follow the active leaf, which needs no search.
+        let leaf = self.leaf.filter(|leaf| self.node(*leaf).key == key);
+        if let Some(known) = leaf.or_else(|| self.find_key(&key)) {
             return Some(known);
         }
         let fault = StateFault::UnknownParent { entry_id: entry_id.to_entry_id(), parent_id: key.to_entry_id() };

@@ -1,5 +1,6 @@
 //! Letting go of the write-ahead log: session files are written and flushed, then full segments are dropped.
 
+use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -18,10 +19,12 @@ pub(crate) struct Sealed {
     pub(crate) segment: u64,
     /// The last commit in it.
     pub(crate) through: CommitNo,
+    /// How large its file is.
+    pub(crate) size: u64,
 }
 
 /// From so many dirty files on, one flush of the whole file system is cheaper than one of each.
-const MANY: usize = 24;
+const MANY: usize = 256;
 
 /// How long committed bytes stay out of their session file when nothing else happens.
 const IDLE: Duration = Duration::from_millis(500);
@@ -78,11 +81,35 @@ impl Shared {
         }
         for sealed in &sealed {
             let path = layout::segment(sealed.segment);
-            self.disk.remove(&path).map_err(LogError::io(format!("dropping {path}")))?;
+            self.drop_segment(sealed, &path).map_err(LogError::io(format!("dropping {path}")))?;
+            self.upkeep().sealed.retain(|kept| kept.segment != sealed.segment);
         }
-        self.disk.sync_dir(layout::WAL).map_err(LogError::io("flushing the log's directory"))?;
-        self.upkeep().sealed.retain(|kept| !sealed.iter().any(|gone| gone.segment == kept.segment));
         self.prune_journal()
+    }
+
+    /// Lets go of a segment, or keeps its file for a later one. Segments go in order and each is gone for good before the
+    /// next, so that a segment which is missing between others can only be damage.
+    fn drop_segment(&self, sealed: &Sealed, path: &str) -> io::Result<()> {
+        let reuse = {
+            let mut upkeep = self.upkeep();
+            let wanted = self.options.background && upkeep.ready.is_none() && !upkeep.stop;
+            (wanted && sealed.size >= upkeep.next_size).then(|| {
+                upkeep.next_id += 1;
+                upkeep.next_id - 1
+            })
+        };
+        let Some(id) = reuse else {
+            self.disk.remove(path)?;
+            return self.disk.sync_dir(layout::WAL);
+        };
+        // Its frames are valid under the old number only.
+        let new = layout::segment(id);
+        self.disk.rename(path, &new)?;
+        self.disk.sync_dir(layout::WAL)?;
+        if let Some(file) = self.disk.open(&new)? {
+            self.upkeep().ready = Some(Segment { id, file, size: sealed.size, at: 0 });
+        }
+        Ok(())
     }
 
     fn flush_files(&self, dirty: &[Arc<LazyFile>]) -> Result<(), LogError> {

@@ -127,7 +127,7 @@ impl Committer {
             }
         }
         if let Some(segment) = self.segment.take() {
-            self.shared.seal(Sealed { segment: segment.id, through: self.shared.head() });
+            self.shared.seal(Sealed { segment: segment.id, through: self.shared.head(), size: segment.size });
         }
     }
 
@@ -305,7 +305,7 @@ impl Committer {
         }
         let next = self.shared.next_segment(rounded(need))?;
         if let Some(old) = self.segment.replace(next) {
-            self.shared.seal(Sealed { segment: old.id, through: self.shared.head() });
+            self.shared.seal(Sealed { segment: old.id, through: self.shared.head(), size: old.size });
         }
         Ok(())
     }

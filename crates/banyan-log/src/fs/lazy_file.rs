@@ -12,7 +12,7 @@ use banyan_core::record::{self, AddPlace, Grew};
 use banyan_model::{CommitNo, EntryId, Seq};
 
 use super::fds::Fds;
-use crate::{Growth, LogError, Piece, Written};
+use crate::{Growth, Piece, Written};
 
 /// See the module.
 pub(crate) struct LazyFile {
@@ -184,33 +184,35 @@ impl LazyFile {
     }
 
     /// Puts bytes back that the write-ahead log has, while recovering. Says how many bytes before them are missing.
-    pub(crate) fn restore(&self, offset: u64, bytes: &[u8]) -> Result<u64, LogError> {
+    pub(crate) fn restore(&self, offset: u64, bytes: &[u8]) -> u64 {
         let mut inner = self.lock();
-        let mut missing = 0;
-        if inner.tail.is_empty() && !inner.trim {
-            missing = offset.saturating_sub(inner.written);
-            if missing > 0 {
-                // Zeros until just before, where a line feed keeps them from the line that follows.
-                inner.tail = vec![0; (missing - 1) as usize];
-                inner.tail.push(b'\n');
-            } else {
-                inner.written = offset;
-            }
+        if !inner.trim {
+            // Whatever the file has from here on is older than what the log has.
+            inner.written = inner.written.min(offset);
             inner.trim = true;
         }
-        if inner.end() < offset {
+        if inner.end() > offset {
+            let keep = offset.saturating_sub(inner.written) as usize;
+            inner.tail.truncate(keep);
+            inner.written = inner.written.min(offset);
+        }
+        let mut missing = offset - inner.end();
+        if missing > 0 && inner.tail.last().is_some_and(|byte| *byte != b'\n') {
             // The line was open when it went to the file; its end was not logged.
             let closing = record::close_grew(inner.last_line());
-            inner.tail.extend_from_slice(&closing);
+            if closing.len() as u64 == missing {
+                inner.tail.extend_from_slice(&closing);
+                missing = 0;
+            }
         }
-        if inner.end() != offset {
-            return Err(LogError::Io {
-                doing: format!("recovering {}", self.path),
-                cause: format!("the log has bytes for offset {offset}, the file ends at {}", inner.end()),
-            });
+        if missing > 0 {
+            // Zeros until just before, where a line feed keeps them from the line that follows.
+            let hole = inner.tail.len() + missing as usize;
+            inner.tail.resize(hole - 1, 0);
+            inner.tail.push(b'\n');
         }
         inner.tail.extend_from_slice(bytes);
-        Ok(missing)
+        missing
     }
 
     /// Closes a line that recovery left open.

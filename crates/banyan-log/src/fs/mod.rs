@@ -56,7 +56,7 @@ pub struct Options {
     pub durability: Durability,
     /// Whether session files are written by a thread of their own, or by the committer when a segment is full.
     pub background: bool,
-    /// Size of the first segment of the write-ahead log; each one is twice the size of the one before.
+    /// Size of the first segment of the write-ahead log; each one is four times the size of the one before.
     pub first_segment: u64,
     /// The most that a segment grows to.
     pub largest_segment: u64,

@@ -130,7 +130,7 @@ pub(crate) fn replay(
     }
     Ok(match gap {
         Some(start) => Replay::Forgotten(start),
-        None if through < upto && after.0 != 0 => Replay::Forgotten(upto),
+        None if through < upto => Replay::Forgotten(upto),
         None => Replay::Through(through),
     })
 }

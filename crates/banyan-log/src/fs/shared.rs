@@ -68,8 +68,8 @@ pub(crate) struct Upkeep {
     pub(crate) stop: bool,
 }
 
-/// So many full segments may wait for their files before writers wait too.
-const MOST_SEALED: usize = 2;
+/// So many bytes of full segments may wait for their files before writers wait too.
+const MOST_SEALED: u64 = 64 << 20;
 
 impl Shared {
     pub(crate) fn new(disk: Arc<dyn Disk>, options: Options, files: Files) -> Self {
@@ -166,7 +166,9 @@ impl Shared {
             return self.upkeep().trouble.clone().map_or(Ok(()), Err);
         }
         let mut upkeep = self.upkeep();
-        while upkeep.sealed.len() >= MOST_SEALED {
+        while upkeep.sealed.iter().map(|sealed| sealed.size).sum::<u64>() >= MOST_SEALED
+            || (upkeep.trouble.is_some() && !upkeep.sealed.is_empty())
+        {
             if let Some(trouble) = upkeep.trouble.take() {
                 // Refuse this one, and let the checkpointer try again for the next.
                 self.wanted.notify_all();
@@ -185,7 +187,7 @@ impl Shared {
             let mut upkeep = self.upkeep();
             let ready = upkeep.ready.take();
             let size = upkeep.next_size.max(need);
-            upkeep.next_size = (upkeep.next_size * 2).min(self.options.largest_segment);
+            upkeep.next_size = (upkeep.next_size * 4).min(self.options.largest_segment);
             let id = upkeep.next_id;
             upkeep.next_id += 1;
             (ready, id, size)

@@ -37,7 +37,10 @@ fn the_first_entry_has_no_parent(store: &dyn Door) {
     assert_eq!(appended, json!({"entry_id": appended["entry_id"], "parent_id": null, "timestamp": at}));
     let entry = json!({"kind": "message", "id": appended["entry_id"], "parent_id": null, "timestamp": at,
         "revision": 0, "message": user("hi")});
-    assert_eq!(store.ok("get-message", json!({"session_id": id, "entry_id": appended["entry_id"]})), json!({"entry": entry}));
+    assert_eq!(
+        store.ok("get-message", json!({"session_id": id, "entry_id": appended["entry_id"]})),
+        json!({"entry": entry})
+    );
 }
 
 fn each_entry_follows_the_active_leaf(store: &dyn Door) {
@@ -53,8 +56,11 @@ fn each_entry_follows_the_active_leaf(store: &dyn Door) {
 fn a_null_parent_is_no_second_root(store: &dyn Door) {
     let id = store.session();
     let root = store.say(&id, "root");
-    let next = store.ok("append", json!({"session_id": id, "message": user("next"), "parent_id": null, "entry_id": null,
-        "custom": null, "origin": null, "expected_leaf": null}));
+    let next = store.ok(
+        "append",
+        json!({"session_id": id, "message": user("next"), "parent_id": null, "entry_id": null,
+        "custom": null, "origin": null, "expected_leaf": null}),
+    );
     assert_eq!(next["parent_id"], root);
 }
 
@@ -73,7 +79,8 @@ fn an_explicit_parent_branches_and_moves_the_leaf(store: &dyn Door) {
 fn custom_entries_are_chained_but_not_counted(store: &dyn Door) {
     let id = store.session();
     let root = store.say(&id, "root");
-    let request = json!({"session_id": id, "custom": {"custom_type": "mark", "data": {"x": [1]}}, "origin": {"by": "app"}});
+    let request =
+        json!({"session_id": id, "custom": {"custom_type": "mark", "data": {"x": [1]}}, "origin": {"by": "app"}});
     let custom = store.ok("append", request);
     assert_eq!(custom["parent_id"], root);
     let after = store.ok("append", json!({"session_id": id, "message": user("after")}));
@@ -99,25 +106,40 @@ fn every_kind_of_message_is_stored_as_it_came(store: &dyn Door) {
     full["native_stop_reason"] = json!("stop");
     full["error_kind"] = json!("rate_limited");
     full["error_message"] = json!("slow down");
-    full["usage"] = json!({"input": 1, "output": 2, "cache_read": 3, "cache_write": 4, "reasoning": 5, "cost_usd": 0.25});
+    full["usage"] =
+        json!({"input": 1, "output": 2, "cache_read": 3, "cache_write": 4, "reasoning": 5, "cost_usd": 0.25});
     full["warnings"] = json!(["w"]);
     let mut shown = note("card", "shown");
     shown["display"] = json!("short");
     shown["details"] = json!({"k": "v"});
-    let messages = [json!({"role": "user", "content": content, "timestamp": -5}), full, result("c", "done"), shown, note("bare", ""),
-        json!({"role": "user", "content": [], "timestamp": 0})];
+    let messages = [
+        json!({"role": "user", "content": content, "timestamp": -5}),
+        full,
+        result("c", "done"),
+        shown,
+        note("bare", ""),
+        json!({"role": "user", "content": [], "timestamp": 0}),
+    ];
     for message in &messages {
         let entry = store.append(&id, json!({"message": message}));
         assert_eq!(&store.entry(&id, &entry)["message"], message);
     }
     let page = store.ok("messages", json!({"session_id": id}));
-    let read: Vec<Value> = page["messages"].as_array().unwrap().iter().map(|item| item["message"].clone()).collect();
+    let read: Vec<Value> =
+        page["messages"].as_array().unwrap().iter().map(|item| item["message"].clone()).collect();
     assert_eq!(read, messages);
 }
 
 fn opaque_json_is_kept(store: &dyn Door) {
     let id = store.session();
-    let data = [json!(null), json!([]), json!({}), json!("text"), json!(1e300), json!({"z": 1, "a": {"y": [true, -0.5]}})];
+    let data = [
+        json!(null),
+        json!([]),
+        json!({}),
+        json!("text"),
+        json!(1e300),
+        json!({"z": 1, "a": {"y": [true, -0.5]}}),
+    ];
     for data in data {
         let entry = store.append(&id, json!({"custom": {"custom_type": "any", "data": data}}));
         assert_eq!(store.entry(&id, &entry)["data"], data);
@@ -140,14 +162,25 @@ fn an_origin_is_stored(store: &dyn Door) {
     let origin = json!({"worker": "w", "nested": {"n": [1, 2]}});
     let entry = store.append(&id, json!({"message": user("hi"), "origin": origin}));
     assert_eq!(store.entry(&id, &entry)["origin"], origin);
-    assert_eq!(store.refused("append", json!({"session_id": id, "message": user("x"), "origin": "w"})), "session/invalid_request");
+    assert_eq!(
+        store.refused("append", json!({"session_id": id, "message": user("x"), "origin": "w"})),
+        "session/invalid_request"
+    );
 }
 
 fn the_callers_entry_id_is_kept_even_an_empty_one(store: &dyn Door) {
     let id = store.session();
     let long = "e".repeat(10_000);
-    for entry_id in ["", "mine", "with \"quotes\"\n", "e_0123456789abcdef0123456789abcdef", "e_0123456789ABCDEF0123456789ABCDEF", &long] {
-        let appended = store.ok("append", json!({"session_id": id, "message": user(entry_id), "entry_id": entry_id}));
+    for entry_id in [
+        "",
+        "mine",
+        "with \"quotes\"\n",
+        "e_0123456789abcdef0123456789abcdef",
+        "e_0123456789ABCDEF0123456789ABCDEF",
+        &long,
+    ] {
+        let appended =
+            store.ok("append", json!({"session_id": id, "message": user(entry_id), "entry_id": entry_id}));
         assert_eq!(appended["entry_id"], entry_id);
         assert_eq!(store.entry(&id, &json!(entry_id))["message"], user(entry_id));
     }
@@ -220,7 +253,8 @@ fn checks_come_in_order(store: &dyn Door) {
 fn a_batch_chains_its_messages(store: &dyn Door) {
     let id = store.session();
     let root = store.say(&id, "root");
-    let answer = store.ok("append-many", json!({"session_id": id, "messages": [user("a"), assistant("b"), result("c", "c")]}));
+    let answer = store
+        .ok("append-many", json!({"session_id": id, "messages": [user("a"), assistant("b"), result("c", "c")]}));
     let ids = answer["entry_ids"].as_array().unwrap();
     assert_eq!(answer, json!({"entry_ids": ids, "last_entry_id": ids[2]}));
     let parents: Vec<Value> = ids.iter().map(|entry| store.entry(&id, entry)["parent_id"].clone()).collect();
@@ -242,11 +276,15 @@ fn a_batch_shares_one_timestamp_and_one_origin(store: &dyn Door) {
     let id = store.session();
     a_later_moment();
     let messages: Vec<Value> = (0..50).map(|n| user(&n.to_string())).collect();
-    let answer = store.ok("append-many", json!({"session_id": id, "messages": messages, "origin": {"by": "import"}}));
+    let answer =
+        store.ok("append-many", json!({"session_id": id, "messages": messages, "origin": {"by": "import"}}));
     let at = store.meta(&id)["updated_at"].clone();
     for entry in answer["entry_ids"].as_array().unwrap() {
         let entry = store.entry(&id, entry);
-        assert_eq!([&entry["timestamp"], &entry["origin"], &entry["revision"]], [&at, &json!({"by": "import"}), &json!(0)]);
+        assert_eq!(
+            [&entry["timestamp"], &entry["origin"], &entry["revision"]],
+            [&at, &json!({"by": "import"}), &json!(0)]
+        );
     }
 }
 
@@ -259,7 +297,8 @@ fn a_batch_is_not_idempotent(store: &dyn Door) {
 
 fn a_batch_of_one_is_a_batch(store: &dyn Door) {
     let id = store.session();
-    let answer = store.ok("append-many", json!({"session_id": id, "messages": [user("a")], "parent_id": null, "origin": null}));
+    let answer = store
+        .ok("append-many", json!({"session_id": id, "messages": [user("a")], "parent_id": null, "origin": null}));
     assert_eq!(answer["entry_ids"], json!([answer["last_entry_id"]]));
     assert_eq!(store.entry(&id, &answer["last_entry_id"])["parent_id"], Value::Null);
 }

@@ -64,7 +64,9 @@ fn a_file_is_described_and_can_be_read_back(store: &dyn Door) {
 
 fn names_and_types_are_trimmed(store: &dyn Door) {
     let id = store.session();
-    for (mime, kept) in [(" text/plain ", "text/plain"), ("", "application/octet-stream"), (" \t", "application/octet-stream")] {
+    for (mime, kept) in
+        [(" text/plain ", "text/plain"), ("", "application/octet-stream"), (" \t", "application/octet-stream")]
+    {
         let request = json!({"session_id": id, "name": " my file ", "mime": mime, "data": ""});
         let answer = store.ok("put-attachment", request);
         assert_eq!([&answer["attachment"]["name"], &answer["attachment"]["mime"]], ["my file", kept]);
@@ -73,7 +75,8 @@ fn names_and_types_are_trimmed(store: &dyn Door) {
 
 fn equal_bytes_are_two_attachments(store: &dyn Door) {
     let id = store.session();
-    let [one, other] = [put(store, &id, b"same"), put(store, &id, b"same")].map(|put| put["attachment"]["attachment_id"].clone());
+    let [one, other] =
+        [put(store, &id, b"same"), put(store, &id, b"same")].map(|put| put["attachment"]["attachment_id"].clone());
     assert_ne!(one, other);
     store.ok("delete-attachment", delete(&id, &one));
     assert_eq!(get(store, &id, &one), Value::Null);
@@ -115,7 +118,9 @@ fn data_must_be_standard_base64_with_padding(store: &dyn Door) {
 fn the_bytes_can_be_left_out(store: &dyn Door) {
     let id = store.session();
     let attachment = put(store, &id, b"x")["attachment"].clone();
-    for (include, data) in [(json!(false), Value::Null), (json!(true), json!("eA==")), (Value::Null, json!("eA=="))] {
+    for (include, data) in
+        [(json!(false), Value::Null), (json!(true), json!("eA==")), (Value::Null, json!("eA=="))]
+    {
         let mut request = delete(&id, &attachment["attachment_id"]);
         request["include_data"] = include;
         assert_eq!(store.ok("get-attachment", request), json!({"attachment": attachment, "data": data}));
@@ -166,7 +171,10 @@ fn an_attachment_that_a_message_uses_cannot_be_deleted(store: &dyn Door) {
     assert_eq!(store.ok("delete-attachment", delete(&id, &a[2])), json!({"deleted": true}));
     let entry = store.append(&id, json!({"message": showing(&shown["block"])}));
     store.ok("update-message", json!({"session_id": id, "entry_id": entry, "content": []}));
-    assert_eq!(store.refused("delete-attachment", delete(&id, &shown["attachment"]["attachment_id"])), "session/attachment_in_use");
+    assert_eq!(
+        store.refused("delete-attachment", delete(&id, &shown["attachment"]["attachment_id"])),
+        "session/attachment_in_use"
+    );
 }
 
 fn deleting_checks_the_session_first(store: &dyn Door) {

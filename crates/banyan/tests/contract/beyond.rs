@@ -64,14 +64,20 @@ fn extending_a_message_without_text_adds_a_block(store: &dyn Door) {
     let entry = store.append(&id, json!({"message": assistant_with(json!([thinking]))}));
     extend(store, &id, &entry, "a");
     extend(store, &id, &entry, "b");
-    assert_eq!(store.entry(&id, &entry)["message"], assistant_with(json!([thinking, {"type": "text", "text": "ab"}])));
+    assert_eq!(
+        store.entry(&id, &entry)["message"],
+        assistant_with(json!([thinking, {"type": "text", "text": "ab"}]))
+    );
 }
 
 fn extending_and_updating_share_one_revision(store: &dyn Door) {
     let id = store.session();
     let entry = store.append(&id, json!({"message": assistant("a")}));
     extend(store, &id, &entry, "b");
-    let answer = store.ok("update-message", json!({"session_id": id, "entry_id": entry, "content": text("abc"), "expected_revision": 1}));
+    let answer = store.ok(
+        "update-message",
+        json!({"session_id": id, "entry_id": entry, "content": text("abc"), "expected_revision": 1}),
+    );
     assert_eq!(answer, json!({"updated": true, "revision": 2}));
     store.ok("update-message", json!({"session_id": id, "entry_id": entry, "content": text("new")}));
     let stale = json!({"session_id": id, "entry_id": entry, "text": "!", "expected_revision": 2});
@@ -100,7 +106,8 @@ fn extending_checks_in_the_order_of_updating(store: &dyn Door) {
     let id = store.session();
     let custom = store.append(&id, json!({"custom": {"custom_type": "t", "data": 1}}));
     let said = store.say(&id, "x");
-    let mut request = json!({"session_id": "nobody", "entry_id": "nothing", "text": "t", "block": 9, "expected_revision": 9});
+    let mut request =
+        json!({"session_id": "nobody", "entry_id": "nothing", "text": "t", "block": 9, "expected_revision": 9});
     assert_eq!(store.refused("extend-message", request.clone()), "session/not_found");
     request["session_id"] = id;
     assert_eq!(store.refused("extend-message", request.clone()), "session/entry_not_found");
@@ -127,7 +134,8 @@ fn extending_what_is_no_text_is_refused(store: &dyn Door) {
 fn extending_works_on_every_branch_and_on_many_at_once(store: &dyn Door) {
     let id = store.session();
     let root = store.say(&id, "root");
-    let entries: Vec<Value> = (0..3).map(|_| store.append(&id, json!({"message": assistant(""), "parent_id": root}))).collect();
+    let entries: Vec<Value> =
+        (0..3).map(|_| store.append(&id, json!({"message": assistant(""), "parent_id": root}))).collect();
     for token in ["a", "b", "c"] {
         for entry in &entries {
             extend(store, &id, entry, token);
@@ -212,7 +220,13 @@ fn bytes_end_a_page_but_never_before_its_first_entry(store: &dyn Door) {
         let range = json!({"session_id": id, "entry_ids": entries[..4], "bytes": bytes});
         assert_eq!(ids(&store.ok("messages-range", range)["messages"]), entries[..count], "{bytes}");
     }
-    assert_eq!(store.ok("messages", json!({"session_id": id, "bytes": 1_000_000, "limit": 2}))["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        store.ok("messages", json!({"session_id": id, "bytes": 1_000_000, "limit": 2}))["messages"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 fn range(store: &dyn Door, session: &Value, mut request: Value) -> Vec<String> {
@@ -222,8 +236,14 @@ fn range(store: &dyn Door, session: &Value, mut request: Value) -> Vec<String> {
 
 fn a_range_is_read_from_one_entry_to_another(store: &dyn Door) {
     let (id, entries) = five(store);
-    assert_eq!(range(store, &id, json!({"from_entry_id": entries[1], "to_entry_id": entries[4]})), ["1", "2", "3", "mark"]);
-    assert_eq!(range(store, &id, json!({"from_entry_id": entries[2], "to_entry_id": entries[2], "entry_ids": null})), ["2"]);
+    assert_eq!(
+        range(store, &id, json!({"from_entry_id": entries[1], "to_entry_id": entries[4]})),
+        ["1", "2", "3", "mark"]
+    );
+    assert_eq!(
+        range(store, &id, json!({"from_entry_id": entries[2], "to_entry_id": entries[2], "entry_ids": null})),
+        ["2"]
+    );
 }
 
 fn a_range_can_name_its_entries_in_any_order(store: &dyn Door) {
@@ -235,11 +255,17 @@ fn a_range_can_name_its_entries_in_any_order(store: &dyn Door) {
 
 fn a_range_is_read_page_by_page(store: &dyn Door) {
     let (id, entries) = five(store);
-    let first = store.ok("messages-range", json!({"session_id": id, "entry_ids": [entries[0], entries[2], entries[4]], "limit": 2}));
+    let first = store.ok(
+        "messages-range",
+        json!({"session_id": id, "entry_ids": [entries[0], entries[2], entries[4]], "limit": 2}),
+    );
     assert_eq!(texts(&first["messages"]), ["0", "2"]);
     assert_eq!(cursor_text(&first["next_cursor"]), format!(r#"{{"id":{}}}"#, entries[2]));
     let rest = json!({"session_id": id, "entry_ids": [entries[0], entries[2], entries[4]], "limit": 2, "cursor": first["next_cursor"]});
-    assert_eq!(store.ok("messages-range", rest), json!({"messages": [{"entry_id": entries[4], "custom": {"custom_type": "mark", "data": 1}}]}));
+    assert_eq!(
+        store.ok("messages-range", rest),
+        json!({"messages": [{"entry_id": entries[4], "custom": {"custom_type": "mark", "data": 1}}]})
+    );
     for bad in [cursor(&json!({"id": entries[1]})), cursor(&json!({"id": "nothing"})), "%".to_owned()] {
         let request = json!({"session_id": id, "entry_ids": [entries[0], entries[2]], "cursor": bad});
         assert_eq!(store.refused("messages-range", request), "session/invalid_cursor");
@@ -286,8 +312,10 @@ fn a_range_on_another_branch_is_refused(store: &dyn Door) {
 
 fn a_range_is_never_shortened(store: &dyn Door) {
     let id = store.session();
-    let entries = [calling("1"), result("1", "r"), calling("2")].map(|message| store.append(&id, json!({"message": message})));
-    let page = store.ok("messages-range", json!({"session_id": id, "from_entry_id": entries[0], "to_entry_id": entries[2]}));
+    let entries = [calling("1"), result("1", "r"), calling("2")]
+        .map(|message| store.append(&id, json!({"message": message})));
+    let page = store
+        .ok("messages-range", json!({"session_id": id, "from_entry_id": entries[0], "to_entry_id": entries[2]}));
     let expected = json!([
         {"entry_id": entries[0], "message": calling("1")},
         {"entry_id": entries[1], "message": result("1", "r")},

@@ -38,7 +38,8 @@ fn branched(store: &dyn Door) -> (Value, Vec<Value>) {
     let root = store.append(&id, json!({"message": user("root"), "origin": {"n": 1}}));
     let a = store.append(&id, json!({"message": assistant("a")}));
     let branch = store.say(&id, "branch");
-    let mark = store.append(&id, json!({"custom": {"custom_type": "mark", "data": [1]}, "parent_id": a, "origin": {"n": 2}}));
+    let mark = store
+        .append(&id, json!({"custom": {"custom_type": "mark", "data": [1]}, "parent_id": a, "origin": {"n": 2}}));
     let b = store.say(&id, "b");
     (id, vec![root, a, mark, b, branch])
 }
@@ -255,7 +256,12 @@ fn a_fork_fires_one_created_event(store: &dyn Door) {
 
 fn the_active_leaf_can_be_any_entry(store: &dyn Door) {
     let (id, entry) = branched(store);
-    for (at, path) in [(0, &["root"][..]), (2, &["root", "a", "mark"]), (4, &["root", "a", "branch"]), (4, &["root", "a", "branch"])] {
+    for (at, path) in [
+        (0, &["root"][..]),
+        (2, &["root", "a", "mark"]),
+        (4, &["root", "a", "branch"]),
+        (4, &["root", "a", "branch"]),
+    ] {
         let answer = store.ok("set-active-leaf", json!({"session_id": id, "entry_id": entry[at]}));
         assert_eq!(answer, json!({"active_leaf": entry[at]}));
         assert_eq!(store.path(&id), path);

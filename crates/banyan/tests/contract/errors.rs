@@ -115,7 +115,8 @@ fn a_missing_field_is_refused(store: &dyn Door) {
 
 fn an_unknown_enum_value_is_refused(store: &dyn Door) {
     let id = store.session();
-    let message = |role: &str, block: &str| json!({"role": role, "content": [{"type": block, "text": "x"}], "timestamp": 1});
+    let message =
+        |role: &str, block: &str| json!({"role": role, "content": [{"type": block, "text": "x"}], "timestamp": 1});
     let mut stopped = assistant("x");
     stopped["stop_reason"] = json!("tired");
     for (function, request) in [
@@ -175,14 +176,30 @@ fn every_code_can_be_met(store: &dyn Door) {
     for (code, function, request) in [
         ("session/not_found", "messages", json!({"session_id": "nobody"})),
         ("session/entry_not_found", "fork", json!({"session_id": id, "entry_id": "nothing"})),
-        ("session/parent_not_found", "append", json!({"session_id": id, "message": user("x"), "parent_id": "nothing"})),
-        ("session/invalid_entry_kind", "update-message", json!({"session_id": id, "entry_id": custom, "content": []})),
-        ("session/details_not_supported", "update-message", json!({"session_id": id, "entry_id": said, "content": [], "details": 1})),
+        (
+            "session/parent_not_found",
+            "append",
+            json!({"session_id": id, "message": user("x"), "parent_id": "nothing"}),
+        ),
+        (
+            "session/invalid_entry_kind",
+            "update-message",
+            json!({"session_id": id, "entry_id": custom, "content": []}),
+        ),
+        (
+            "session/details_not_supported",
+            "update-message",
+            json!({"session_id": id, "entry_id": said, "content": [], "details": 1}),
+        ),
         ("session/empty_batch", "append-many", json!({"session_id": id, "messages": []})),
         ("session/invalid_cursor", "list", json!({"cursor": ""})),
         ("session/invalid_request", "append", json!({"session_id": id})),
         ("session/conflict", "append", json!({"session_id": id, "message": user("x"), "expected_leaf": said})),
-        ("session/attachment_in_use", "delete-attachment", json!({"session_id": id, "attachment_id": block["attachment_id"]})),
+        (
+            "session/attachment_in_use",
+            "delete-attachment",
+            json!({"session_id": id, "attachment_id": block["attachment_id"]}),
+        ),
     ] {
         let refusal = store.call(function, request).unwrap_err();
         assert_eq!(refusal.code, code);

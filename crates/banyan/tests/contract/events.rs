@@ -88,7 +88,10 @@ fn extending_fires_message_updated_with_the_whole_message(store: &dyn Door) {
     let mut events = store.listen_to_all();
     let mut whole = String::new();
     for (revision, token) in (1..).zip(["It ", "is ", "", "sunny"]) {
-        store.ok("extend-message", json!({"session_id": id, "entry_id": entry, "text": token, "origin": {"r": revision}}));
+        store.ok(
+            "extend-message",
+            json!({"session_id": id, "entry_id": entry, "text": token, "origin": {"r": revision}}),
+        );
         whole.push_str(token);
         let payload = json!({"session_id": id, "entry_id": entry, "message": assistant(&whole), "revision": revision,
             "origin": {"r": revision}, "timestamp": store.meta(&id)["updated_at"]});
@@ -100,8 +103,13 @@ fn a_request_origin_is_on_the_event_of_the_update_only(store: &dyn Door) {
     let id = store.session();
     let entry = store.append(&id, json!({"message": user("x"), "origin": {"by": "first"}}));
     let mut events = store.listen_to_all();
-    for (content, origin) in [("xy", json!({"by": "second"})), ("z", json!({"by": "third"})), ("zz", Value::Null), ("q", Value::Null)] {
-        store.ok("update-message", json!({"session_id": id, "entry_id": entry, "content": text(content), "origin": origin}));
+    for (content, origin) in
+        [("xy", json!({"by": "second"})), ("z", json!({"by": "third"})), ("zz", Value::Null), ("q", Value::Null)]
+    {
+        store.ok(
+            "update-message",
+            json!({"session_id": id, "entry_id": entry, "content": text(content), "origin": origin}),
+        );
         assert_eq!(one(&mut events).1.get("origin"), Some(&origin).filter(|origin| !origin.is_null()));
     }
 }
@@ -109,7 +117,9 @@ fn a_request_origin_is_on_the_event_of_the_update_only(store: &dyn Door) {
 fn a_status_that_changes_fires_status_changed(store: &dyn Door) {
     let id = store.session();
     let mut events = store.listen_to_all();
-    for (status, previous, reason) in [("working", "idle", None), ("error", "working", Some("why")), ("idle", "error", None)] {
+    for (status, previous, reason) in
+        [("working", "idle", None), ("error", "working", Some("why")), ("idle", "error", None)]
+    {
         store.ok("set-status", json!({"session_id": id, "status": status, "reason": "why"}));
         let mut payload = json!({"session_id": id, "status": status, "previous_status": previous,
             "timestamp": store.meta(&id)["updated_at"]});
@@ -161,8 +171,17 @@ fn events_come_in_the_order_of_their_calls(store: &dyn Door) {
     store.ok("delete", json!({"session_id": one}));
     assert_eq!(
         types(&events.heard()),
-        ["created", "created", "message-added", "message-added", "message-updated", "status-changed", "meta-updated",
-            "created", "deleted"]
+        [
+            "created",
+            "created",
+            "message-added",
+            "message-added",
+            "message-updated",
+            "status-changed",
+            "meta-updated",
+            "created",
+            "deleted"
+        ]
     );
 }
 
@@ -188,8 +207,11 @@ fn a_message_that_grows_between_sessions_is_told_whole(store: &dyn Door) {
             store.ok("extend-message", json!({"session_id": id, "entry_id": entry, "text": token}));
         }
     }
-    let heard: Vec<(Value, String)> =
-        events.heard().iter().map(|heard| (heard.payload["session_id"].clone(), said_in(&heard.payload["message"]))).collect();
+    let heard: Vec<(Value, String)> = events
+        .heard()
+        .iter()
+        .map(|heard| (heard.payload["session_id"].clone(), said_in(&heard.payload["message"])))
+        .collect();
     let expected: Vec<(Value, String)> =
         ["a", "ab", "abc"].iter().flat_map(|text| ids.iter().map(|id| (id.clone(), (*text).to_owned()))).collect();
     assert_eq!(heard, expected);
@@ -202,5 +224,10 @@ fn positions_grow_and_are_never_given_twice(store: &dyn Door) {
     store.ok("set-status", json!({"session_id": id, "status": "done"}));
     let heard = events.heard();
     assert_eq!(heard.len(), 5);
-    assert!(heard.windows(2).all(|two| two[0].position < two[1].position && two[0].position.to_string() < two[1].position.to_string()));
+    assert!(
+        heard
+            .windows(2)
+            .all(|two| two[0].position < two[1].position
+                && two[0].position.to_string() < two[1].position.to_string())
+    );
 }

@@ -40,7 +40,10 @@ fn a_subscription_hears_its_types_only(store: &dyn Door) {
     let mut two = store.listen(&[(ALL[0], json!({})), (ALL[5], json!({}))]).unwrap();
     a_life(store, json!({}));
     for (event_type, listener) in &mut listeners {
-        assert_eq!(said(&listener.heard()).iter().map(|(heard, _)| heard.as_str()).collect::<Vec<_>>(), [*event_type]);
+        assert_eq!(
+            said(&listener.heard()).iter().map(|(heard, _)| heard.as_str()).collect::<Vec<_>>(),
+            [*event_type]
+        );
     }
     assert_eq!(types(&two.heard()), ["created", "deleted"]);
 }
@@ -52,7 +55,8 @@ fn null_is_an_empty_config(store: &dyn Door) {
             _ if MESSAGES.contains(&event_type) => &["session_id", "roles", "metadata"],
             _ => &["session_id", "metadata"],
         };
-        let nulls: Value = keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect::<serde_json::Map<_, _>>().into();
+        let nulls: Value =
+            keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect::<serde_json::Map<_, _>>().into();
         for config in [Value::Null, json!({}), nulls] {
             let mut listener = store.listen(&[(event_type, config)]).unwrap();
             a_life(store, json!({}));
@@ -113,7 +117,9 @@ fn no_roles_match_nothing(store: &dyn Door) {
 
 fn custom_entries_have_no_role(store: &dyn Door) {
     let id = store.session();
-    let mut listener = store.listen(&[(MESSAGES[0], json!({"roles": ["custom", "user", "assistant", "function_result"]}))]).unwrap();
+    let mut listener = store
+        .listen(&[(MESSAGES[0], json!({"roles": ["custom", "user", "assistant", "function_result"]}))])
+        .unwrap();
     store.append(&id, json!({"custom": {"custom_type": "t", "data": 1}}));
     assert_eq!(listener.heard(), []);
 }
@@ -145,7 +151,12 @@ fn everything_supplied_must_match(store: &dyn Door) {
     store.ok("ensure", json!({"session_id": "mine", "metadata": {"owner": "u"}}));
     let base = json!({"session_id": "mine", "roles": ["user"], "metadata": {"owner": "u"}});
     let mut listeners = Vec::new();
-    for (key, wrong) in [("-", json!(null)), ("session_id", json!("other")), ("roles", json!(["assistant"])), ("metadata", json!({"owner": "v"}))] {
+    for (key, wrong) in [
+        ("-", json!(null)),
+        ("session_id", json!("other")),
+        ("roles", json!(["assistant"])),
+        ("metadata", json!({"owner": "v"})),
+    ] {
         let mut config = base.clone();
         if key != "-" {
             config[key] = wrong;
@@ -159,7 +170,9 @@ fn everything_supplied_must_match(store: &dyn Door) {
 
 fn metadata_is_what_the_session_has_at_the_time(store: &dyn Door) {
     let id = store.ok("create", json!({"metadata": {"owner": "old"}}))["session_id"].clone();
-    let listen = |owner: &str| store.listen(&ALL.map(|event_type| (event_type, json!({"metadata": {"owner": owner}})))).unwrap();
+    let listen = |owner: &str| {
+        store.listen(&ALL.map(|event_type| (event_type, json!({"metadata": {"owner": owner}})))).unwrap()
+    };
     let (mut old, mut new) = (listen("old"), listen("new"));
     store.say(&id, "hi");
     store.ok("set-meta", json!({"session_id": id, "metadata": {"owner": "new"}}));
@@ -171,7 +184,11 @@ fn metadata_is_what_the_session_has_at_the_time(store: &dyn Door) {
 
 fn an_event_is_delivered_once_however_many_filters_match(store: &dyn Door) {
     let id = store.session();
-    let filters = [(MESSAGES[0], json!({})), (MESSAGES[0], json!({"session_id": id})), (MESSAGES[0], json!({"roles": ["user"]}))];
+    let filters = [
+        (MESSAGES[0], json!({})),
+        (MESSAGES[0], json!({"session_id": id})),
+        (MESSAGES[0], json!({"roles": ["user"]})),
+    ];
     let mut listener = store.listen(&filters).unwrap();
     store.say(&id, "hi");
     assert_eq!(listener.heard().len(), 1);

@@ -97,10 +97,7 @@ fn ensure_leaves_what_exists_as_it_is(store: &dyn Door) {
     let mut events = store.listen_to_all();
     a_later_moment();
     let again = json!({"session_id": "mine", "title": "other", "description": "other", "metadata": {"a": 1}});
-    assert_eq!(
-        store.ok("ensure", again),
-        json!({"session_id": "mine", "meta": first["meta"], "created": false})
-    );
+    assert_eq!(store.ok("ensure", again), json!({"session_id": "mine", "meta": first["meta"], "created": false}));
     assert_eq!(store.meta(&json!("mine")), first["meta"]);
     assert_eq!(events.heard(), []);
 }
@@ -111,7 +108,8 @@ fn ensure_refuses_an_empty_id(store: &dyn Door) {
 
 fn any_other_id_can_be_ensured(store: &dyn Door) {
     let long = "ü".repeat(300);
-    let odd = [".", "..", "...", " ", "a/b", "../up", "%2e", "A", "a", "~x", "nul\u{0}l", "line\nfeed", "日本", &long];
+    let odd =
+        [".", "..", "...", " ", "a/b", "../up", "%2e", "A", "a", "~x", "nul\u{0}l", "line\nfeed", "日本", &long];
     for id in odd {
         assert_eq!(store.ok("ensure", json!({"session_id": id}))["created"], true, "{id:?}");
         store.say(&json!(id), id);
@@ -133,7 +131,8 @@ fn a_session_that_does_not_exist_is_null(store: &dyn Door) {
 }
 
 fn set_meta_replaces_only_what_is_supplied(store: &dyn Door) {
-    let id = store.ok("create", json!({"title": "T", "description": "D", "metadata": {"a": 1}}))["session_id"].clone();
+    let id =
+        store.ok("create", json!({"title": "T", "description": "D", "metadata": {"a": 1}}))["session_id"].clone();
     let mut expected = store.meta(&id);
     for (field, value) in [("title", json!("T2")), ("description", json!("")), ("metadata", json!({}))] {
         a_later_moment();
@@ -180,7 +179,10 @@ fn nothing_can_be_cleared_with_null(store: &dyn Door) {
     let id = store.ok("create", json!({"title": "T", "metadata": {"a": 1}}))["session_id"].clone();
     store.ok("set-meta", json!({"session_id": id, "title": null, "description": "D", "metadata": null}));
     let meta = store.meta(&id);
-    assert_eq!([&meta["title"], &meta["description"], &meta["metadata"]], [&json!("T"), &json!("D"), &json!({"a": 1})]);
+    assert_eq!(
+        [&meta["title"], &meta["description"], &meta["metadata"]],
+        [&json!("T"), &json!("D"), &json!({"a": 1})]
+    );
 }
 
 fn set_meta_leaves_status_and_messages_alone(store: &dyn Door) {
@@ -198,7 +200,9 @@ fn set_meta_leaves_status_and_messages_alone(store: &dyn Door) {
 fn any_status_follows_any_other(store: &dyn Door) {
     let id = store.session();
     let mut previous = "idle";
-    for status in ["working", "done", "error", "idle", "done", "working", "error", "done", "idle", "error", "working", "idle"] {
+    for status in [
+        "working", "done", "error", "idle", "done", "working", "error", "done", "idle", "error", "working", "idle",
+    ] {
         a_later_moment();
         let before = store.meta(&id);
         let answer = store.ok("set-status", json!({"session_id": id, "status": status}));
@@ -230,7 +234,9 @@ fn the_same_status_again_does_nothing_whatever_the_reason(store: &dyn Door) {
 
 fn a_reason_is_kept_for_errors_only(store: &dyn Door) {
     let id = store.session();
-    for (status, kept) in [("working", None), ("error", Some("why")), ("done", None), ("error", Some("why")), ("idle", None)] {
+    for (status, kept) in
+        [("working", None), ("error", Some("why")), ("done", None), ("error", Some("why")), ("idle", None)]
+    {
         store.ok("set-status", json!({"session_id": id, "status": status, "reason": "why"}));
         assert_eq!(store.meta(&id).get("status_reason").and_then(Value::as_str), kept, "{status}");
     }

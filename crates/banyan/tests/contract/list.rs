@@ -38,7 +38,9 @@ fn ids_of(answer: &Value) -> Vec<String> {
 /// Many sessions made so fast that some share a millisecond, their ids in no order.
 fn many(store: &dyn Door, count: usize) -> Vec<Value> {
     let id = |n: usize| format!("s{:03}", (n * 37) % 101);
-    (0..count).map(|n| store.ok("ensure", json!({"session_id": id(n), "metadata": {"n": n % 3}}))["meta"].clone()).collect()
+    (0..count)
+        .map(|n| store.ok("ensure", json!({"session_id": id(n), "metadata": {"n": n % 3}}))["meta"].clone())
+        .collect()
 }
 
 fn key(meta: &Value, field: &str) -> (i64, String) {
@@ -69,7 +71,10 @@ fn the_last_changed_session_comes_first_unless_asked_otherwise(store: &dyn Door)
     let metas = many(store, 5);
     let default = store.ok("list", json!({}));
     assert_eq!(default, json!({"sessions": in_order(metas, "updated_desc")}));
-    assert_eq!(default, store.ok("list", json!({"order": null, "limit": null, "cursor": null, "status": null, "metadata": null})));
+    assert_eq!(
+        default,
+        store.ok("list", json!({"order": null, "limit": null, "cursor": null, "status": null, "metadata": null}))
+    );
 }
 
 fn a_session_moves_when_it_changes_and_stays_when_only_its_leaf_does(store: &dyn Door) {
@@ -117,7 +122,9 @@ fn every_order_can_be_read_page_by_page(store: &dyn Door) {
 
 fn a_cursor_is_padded_base64_of_its_order_key_and_id(store: &dyn Door) {
     many(store, 3);
-    for (order, field) in [("created_asc", "created_at"), ("created_desc", "created_at"), ("updated_desc", "updated_at")] {
+    for (order, field) in
+        [("created_asc", "created_at"), ("created_desc", "created_at"), ("updated_desc", "updated_at")]
+    {
         let page = store.ok("list", json!({"order": order, "limit": 2}));
         let last = &page["sessions"][1];
         let id = last["session_id"].as_str().unwrap();

@@ -36,7 +36,9 @@ fn nine(store: &dyn Door) -> (Value, Vec<Value>) {
     let mut entries = Vec::new();
     for n in 0..3 {
         entries.push(store.say(&id, &format!("u{n}")));
-        entries.push(store.append(&id, json!({"custom": {"custom_type": format!("c{n}"), "data": n}, "origin": {"n": n}})));
+        entries.push(
+            store.append(&id, json!({"custom": {"custom_type": format!("c{n}"), "data": n}, "origin": {"n": n}})),
+        );
         entries.push(store.append(&id, json!({"message": assistant(&format!("a{n}")), "origin": {"n": n}})));
     }
     (id, entries)
@@ -79,7 +81,10 @@ fn from_entry_id_ends_the_path_before_the_leaf(store: &dyn Door) {
 fn custom_entries_are_left_out_unless_asked_for(store: &dyn Door) {
     let (id, _) = nine(store);
     assert_eq!(read(store, &id, json!({"include_custom": false})), ["u0", "a0", "u1", "a1", "u2", "a2"]);
-    assert_eq!(read(store, &id, json!({"include_custom": true})), ["u0", "c0", "a0", "u1", "c1", "a1", "u2", "c2", "a2"]);
+    assert_eq!(
+        read(store, &id, json!({"include_custom": true})),
+        ["u0", "c0", "a0", "u1", "c1", "a1", "u2", "c2", "a2"]
+    );
 }
 
 fn roles_choose_messages(store: &dyn Door) {
@@ -87,15 +92,24 @@ fn roles_choose_messages(store: &dyn Door) {
     store.append(&id, json!({"message": note("t", "n")}));
     store.append(&id, json!({"message": result("c", "r")}));
     assert_eq!(read(store, &id, json!({"roles": ["user"]})), ["u0", "u1", "u2"]);
-    assert_eq!(read(store, &id, json!({"roles": ["assistant", "user"], "include_custom": true})), ["u0", "a0", "u1", "a1", "u2", "a2"]);
+    assert_eq!(
+        read(store, &id, json!({"roles": ["assistant", "user"], "include_custom": true})),
+        ["u0", "a0", "u1", "a1", "u2", "a2"]
+    );
     assert_eq!(read(store, &id, json!({"roles": ["custom"], "include_custom": true})), ["n"]);
     assert_eq!(read(store, &id, json!({"roles": ["function_result"]})), ["r"]);
-    assert_eq!(store.refused("messages", json!({"session_id": id, "roles": ["system"]})), "session/invalid_request");
+    assert_eq!(
+        store.refused("messages", json!({"session_id": id, "roles": ["system"]})),
+        "session/invalid_request"
+    );
 }
 
 fn no_roles_choose_nothing(store: &dyn Door) {
     let (id, _) = nine(store);
-    assert_eq!(store.ok("messages", json!({"session_id": id, "roles": [], "include_custom": true})), json!({"messages": []}));
+    assert_eq!(
+        store.ok("messages", json!({"session_id": id, "roles": [], "include_custom": true})),
+        json!({"messages": []})
+    );
 }
 
 fn items_hold_an_id_and_one_body(store: &dyn Door) {
@@ -144,7 +158,11 @@ fn a_cursor_is_resolved_on_the_filtered_path(store: &dyn Door) {
     let at = |n: usize| cursor(&json!({"id": entries[n]}));
     assert_eq!(read(store, &id, json!({"cursor": at(5), "roles": ["assistant"]})), ["a2"]);
     assert_eq!(read(store, &id, json!({"cursor": at(8)})), [""; 0]);
-    for (entry, filter) in [(3, json!({"roles": ["assistant"]})), (4, json!({})), (4, json!({"roles": ["user"], "include_custom": true}))] {
+    for (entry, filter) in [
+        (3, json!({"roles": ["assistant"]})),
+        (4, json!({})),
+        (4, json!({"roles": ["user"], "include_custom": true})),
+    ] {
         let mut request = filter;
         request["session_id"] = id.clone();
         request["cursor"] = json!(at(entry));
@@ -166,7 +184,11 @@ fn a_cursor_that_is_no_cursor_is_refused(store: &dyn Door) {
     let (id, _) = nine(store);
     let unknown = cursor(&json!({"id": "nothing"}));
     for bad in ["", "%", "bm90IGpzb24=", &cursor(&json!({})), &cursor(&json!({"id": 1})), &unknown] {
-        assert_eq!(store.refused("messages", json!({"session_id": id, "cursor": bad})), "session/invalid_cursor", "{bad:?}");
+        assert_eq!(
+            store.refused("messages", json!({"session_id": id, "cursor": bad})),
+            "session/invalid_cursor",
+            "{bad:?}"
+        );
     }
     assert_eq!(store.refused("messages", json!({"session_id": "nobody", "cursor": ""})), "session/not_found");
 }

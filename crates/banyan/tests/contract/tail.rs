@@ -50,7 +50,15 @@ fn shortened_result(call: &str) -> Value {
 /// A question, two rounds of calls, an answer, and a question again.
 fn conversation(store: &dyn Door) -> (Value, Vec<Value>) {
     let id = store.session();
-    let messages = [user("q"), calling("1"), result("1", "r1"), calling("2"), result("2", "r2"), assistant("answer"), user("q2")];
+    let messages = [
+        user("q"),
+        calling("1"),
+        result("1", "r1"),
+        calling("2"),
+        result("2", "r2"),
+        assistant("answer"),
+        user("q2"),
+    ];
     let entries = messages.map(|message| store.append(&id, json!({"message": message}))).to_vec();
     (id, entries)
 }
@@ -62,12 +70,16 @@ fn a_tail_of_an_empty_session_is_empty(store: &dyn Door) {
 
 fn a_tail_is_the_newest_page_oldest_first(store: &dyn Door) {
     let id = store.session();
-    let entries: Vec<Value> = (0..5).map(|n| store.append(&id, json!({"message": user(&n.to_string()), "origin": {"n": n}}))).collect();
+    let entries: Vec<Value> =
+        (0..5).map(|n| store.append(&id, json!({"message": user(&n.to_string()), "origin": {"n": n}}))).collect();
     let expected = json!([
         {"entry_id": entries[3], "message": user("3"), "origin": {"n": 3}},
         {"entry_id": entries[4], "message": user("4"), "origin": {"n": 4}},
     ]);
-    assert_eq!(tail(store, &id, json!({"limit": 2})), json!({"messages": expected, "has_more": true, "oldest_entry_id": entries[3]}));
+    assert_eq!(
+        tail(store, &id, json!({"limit": 2})),
+        json!({"messages": expected, "has_more": true, "oldest_entry_id": entries[3]})
+    );
     assert_eq!(tail(store, &id, json!({"limit": 5}))["has_more"], false);
     assert_eq!(shown(&tail(store, &id, json!({"limit": 0}))), ["4"]);
     store.ok("set-active-leaf", json!({"session_id": id, "entry_id": entries[1]}));
@@ -134,7 +146,17 @@ fn a_run_without_calls_keeps_only_its_wakes(store: &dyn Door) {
 }
 
 fn wakes_belong_to_a_run_and_stay_whole(store: &dyn Door) {
-    let prefixes = ["e_fire_", "e_notify_", "e_expire_", "e_stalespawn_", "e_claimfail_", "e_condfail_", "e_trigfired_", "e_trigexpired_", "e_trigstale_"];
+    let prefixes = [
+        "e_fire_",
+        "e_notify_",
+        "e_expire_",
+        "e_stalespawn_",
+        "e_claimfail_",
+        "e_condfail_",
+        "e_trigfired_",
+        "e_trigexpired_",
+        "e_trigstale_",
+    ];
     let mut wakes = vec![
         json!({"message": user("w"), "origin": {"notification": true}}),
         json!({"message": user("w"), "origin": {"trigger_fired": true, "other": 1}}),
@@ -152,7 +174,8 @@ fn wakes_belong_to_a_run_and_stay_whole(store: &dyn Door) {
         store.append(&id, json!({"message": calling("2")}));
         let page = tail(store, &id, json!({"limit": 1}));
         assert_eq!(page["has_more"], false, "{wake}");
-        let elided: Vec<bool> = page["messages"].as_array().unwrap().iter().map(|item| item.get("elided").is_some()).collect();
+        let elided: Vec<bool> =
+            page["messages"].as_array().unwrap().iter().map(|item| item.get("elided").is_some()).collect();
         assert_eq!(elided, [true, false, false], "{wake}");
     }
     let plain = [
@@ -238,12 +261,17 @@ fn leaving_out_custom_entries_joins_the_runs_around_them(store: &dyn Door) {
 fn a_call_to_another_agent_says_what_it_is_about(store: &dyn Door) {
     let id = store.session();
     let call = |arguments: Value| {
-        assistant_with(json!([{"type": "function_call", "id": "c", "function_id": "agent_trigger", "arguments": arguments}]))
+        assistant_with(
+            json!([{"type": "function_call", "id": "c", "function_id": "agent_trigger", "arguments": arguments}]),
+        )
     };
     let long = "ü".repeat(300);
     let cases = [
         (json!({"function": "f", "description": "d", "rest": 1}), json!({"function": "f", "description": "d"})),
-        (json!({"function": "f".repeat(256), "description": long}), json!({"function": "f".repeat(256), "description": "ü".repeat(120)})),
+        (
+            json!({"function": "f".repeat(256), "description": long}),
+            json!({"function": "f".repeat(256), "description": "ü".repeat(120)}),
+        ),
         (json!({"function": "f".repeat(257)}), json!({})),
         (json!({"function": 1, "description": ["d"]}), json!({})),
         (json!("text"), json!({})),

@@ -72,8 +72,17 @@ fn growing_shrinking_and_other_content_all_work(store: &dyn Door) {
     let id = store.session();
     let entry = store.append(&id, json!({"message": assistant("")}));
     let contents = [
-        text("a"), text("ab"), text("ab"), text("abc"), text("a"), text(""), json!([]), text("ü"), text("ü\u{1f333}"),
-        json!([{"type": "thinking", "text": "h"}]), json!([{"type": "thinking", "text": "hm"}]),
+        text("a"),
+        text("ab"),
+        text("ab"),
+        text("abc"),
+        text("a"),
+        text(""),
+        json!([]),
+        text("ü"),
+        text("ü\u{1f333}"),
+        json!([{"type": "thinking", "text": "h"}]),
+        json!([{"type": "thinking", "text": "hm"}]),
         json!([{"type": "thinking", "text": "hm", "signature": "s"}]),
         json!([{"type": "thinking", "text": "hm"}, {"type": "text", "text": ""}]),
         json!([{"type": "thinking", "text": "hm!"}, {"type": "text", "text": "a"}]),

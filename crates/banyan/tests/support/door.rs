@@ -54,8 +54,7 @@ impl Door for Banyan {
 
 /// A filter as a subscription's config writes it.
 pub fn filter(event_type: &str, config: &Value) -> Result<EventFilter, Refusal> {
-    let refused =
-        |error: banyan::model::Error| Refusal { code: error.code.to_string(), message: error.message };
+    let refused = |error: banyan::model::Error| Refusal { code: error.code.to_string(), message: error.message };
     let event_type: EventType = event_type.parse().map_err(refused)?;
     EventFilter::parse(event_type, Some(&config.to_string())).map_err(refused)
 }
@@ -63,6 +62,11 @@ pub fn filter(event_type: &str, config: &Value) -> Result<EventFilter, Refusal> 
 /// All six types of event, unfiltered.
 pub fn everything() -> Vec<EventFilter> {
     EventType::ALL.map(EventFilter::all).to_vec()
+}
+
+/// A store in this process, as a door.
+pub fn door(store: &Banyan) -> &dyn Door {
+    store
 }
 
 /// Short ways to say what scenarios say often. Functions are named without `session::`.
@@ -73,8 +77,7 @@ impl dyn Door + '_ {
 
     /// Calls a function that must not refuse.
     pub fn ok(&self, function: &str, request: Value) -> Value {
-        self.call(function, request.clone())
-            .unwrap_or_else(|refusal| panic!("{function} {request}: {refusal:?}"))
+        self.call(function, request.clone()).unwrap_or_else(|refusal| panic!("{function} {request}: {refusal:?}"))
     }
 
     /// Calls a function that must refuse, and says with which code.
@@ -113,8 +116,7 @@ impl dyn Door + '_ {
 
     /// What stands on the active path, custom entries included: the texts and custom types.
     pub fn path(&self, session: &Value) -> Vec<String> {
-        let page =
-            self.ok("messages", json!({"session_id": session, "include_custom": true, "limit": 500}));
+        let page = self.ok("messages", json!({"session_id": session, "include_custom": true, "limit": 500}));
         super::words::texts(&page["messages"])
     }
 

@@ -1,6 +1,6 @@
 //! What the tests share: a way to call a store and to hear its events, and short ways to say common things.
 
-#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of this")]
+#![allow(dead_code, unused_imports, unreachable_pub, reason = "each test program uses a part of this")]
 
 pub mod directory;
 pub mod door;

@@ -113,7 +113,8 @@ impl Model {
             payload["forked_from"] = source.clone();
         }
         self.events.push(Told { event_type: "session::created", payload, life: self.births });
-        let session = Session { meta, entries: Vec::new(), leaf: None, attachments: Vec::new(), life: self.births };
+        let session =
+            Session { meta, entries: Vec::new(), leaf: None, attachments: Vec::new(), life: self.births };
         self.sessions.entry(id.as_str().expect("an id").to_owned()).or_insert(session)
     }
 
@@ -198,7 +199,8 @@ impl Session {
                 Ok(json!({"active_leaf": request["entry_id"]}))
             }
             "put-attachment" => {
-                self.attachments.push((got["attachment"].clone(), request["data"].as_str().expect("data").to_owned()));
+                self.attachments
+                    .push((got["attachment"].clone(), request["data"].as_str().expect("data").to_owned()));
                 Ok(got.clone())
             }
             "delete-attachment" => {
@@ -260,7 +262,9 @@ impl Session {
     fn append(&mut self, request: &Value, got: &Value, now: &Value, told: &mut Events) -> Answer {
         if let Some(at) = request.get("entry_id").and_then(|id| self.find(id)) {
             let entry = &self.entries[at];
-            return Ok(json!({"entry_id": entry["id"], "parent_id": entry["parent_id"], "timestamp": entry["timestamp"]}));
+            return Ok(
+                json!({"entry_id": entry["id"], "parent_id": entry["parent_id"], "timestamp": entry["timestamp"]}),
+            );
         }
         if request.get("expected_leaf").is_some_and(|leaf| *leaf != self.leaf()) {
             return Err("session/conflict");
@@ -328,8 +332,7 @@ impl Session {
             None => extend(&mut entry["message"]["content"], request)?,
         }
         entry["revision"] = json!(entry["revision"].as_u64().expect("a revision") + 1);
-        let mut payload =
-            json!({"entry_id": entry["id"], "message": entry["message"], "revision": entry["revision"], "timestamp": now});
+        let mut payload = json!({"entry_id": entry["id"], "message": entry["message"], "revision": entry["revision"], "timestamp": now});
         if let Some(origin) = request.get("origin") {
             payload["origin"] = origin.clone();
         }
@@ -345,7 +348,9 @@ fn extend(content: &mut Value, request: &Value) -> Result<(), &'static str> {
     let block = match request.get("block").and_then(Value::as_u64) {
         Some(block) => {
             let found = blocks.get_mut(usize::try_from(block).expect("an index"));
-            found.filter(|block| block["type"] == "text" || block["type"] == "thinking").ok_or("session/invalid_request")?
+            found
+                .filter(|block| block["type"] == "text" || block["type"] == "thinking")
+                .ok_or("session/invalid_request")?
         }
         None if !blocks.iter().any(|block| block["type"] == "text") => {
             blocks.push(json!({"type": "text", "text": ""}));

@@ -113,9 +113,12 @@ impl Step {
     /// The call that this step makes; `None` for what is not a call.
     pub fn request(&self, model: &Model) -> Option<(&'static str, Value)> {
         Some(match self {
-            Self::Create { title, owner } => ("create", with([("title", title.map(a_title)), ("metadata", owner.map(owned))])),
+            Self::Create { title, owner } => {
+                ("create", with([("title", title.map(a_title)), ("metadata", owner.map(owned))]))
+            }
             Self::Ensure { name, owner } => {
-                let request = [("session_id", Some(json!(format!("mine/{name}")))), ("metadata", owner.map(owned))];
+                let request =
+                    [("session_id", Some(json!(format!("mine/{name}")))), ("metadata", owner.map(owned))];
                 ("ensure", with(request))
             }
             Self::Append { session, body, parent, id, expected_leaf, origin } => {
@@ -134,7 +137,11 @@ impl Step {
             Self::AppendMany { session, count, parent } => {
                 let (session_id, session) = named(model, *session);
                 let messages: Vec<Value> = (0..*count).map(|n| user(&a_text(n))).collect();
-                let request = [("session_id", Some(session_id)), ("messages", Some(json!(messages))), ("parent_id", parent.optional(session))];
+                let request = [
+                    ("session_id", Some(session_id)),
+                    ("messages", Some(json!(messages))),
+                    ("parent_id", parent.optional(session)),
+                ];
                 ("append-many", with(request))
             }
             Self::Replace { session, entry, text: number, blocks, expected, origin } => {
@@ -142,7 +149,9 @@ impl Step {
                 let content = match blocks {
                     0 => json!([]),
                     1 => text(&a_text(*number)),
-                    _ => json!([{"type": "thinking", "text": a_text(*number)}, {"type": "text", "text": a_text(*number)}]),
+                    _ => {
+                        json!([{"type": "thinking", "text": a_text(*number)}, {"type": "text", "text": a_text(*number)}])
+                    }
                 };
                 let request = [
                     ("session_id", Some(session_id)),
@@ -158,7 +167,10 @@ impl Step {
                 let entry_id = entry.required(session);
                 let found = session.and_then(|session| Some(&session.entries[session.find(&entry_id)?]));
                 let mut content = found.map_or(json!([]), |entry| entry["message"]["content"].clone());
-                if let Some(block) = content.as_array_mut().and_then(|blocks| blocks.iter_mut().find(|block| block.get("text").is_some())) {
+                if let Some(block) = content
+                    .as_array_mut()
+                    .and_then(|blocks| blocks.iter_mut().find(|block| block.get("text").is_some()))
+                {
                     block["text"] = json!(format!("{}{}", block["text"].as_str().expect("a text"), a_text(*text)));
                 }
                 if content.is_null() {
@@ -184,27 +196,41 @@ impl Step {
             }
             Self::Fork { session, entry, title } => {
                 let (session_id, session) = named(model, *session);
-                let request = [("session_id", Some(session_id)), ("entry_id", Some(entry.required(session))), ("title", title.map(a_title))];
+                let request = [
+                    ("session_id", Some(session_id)),
+                    ("entry_id", Some(entry.required(session))),
+                    ("title", title.map(a_title)),
+                ];
                 ("fork", with(request))
             }
             Self::Delete { session } => ("delete", json!({"session_id": named(model, *session).0})),
             Self::SetMeta { session, title, owner } => {
-                let request = [("session_id", Some(named(model, *session).0)), ("title", title.map(a_title)), ("metadata", owner.map(owned))];
+                let request = [
+                    ("session_id", Some(named(model, *session).0)),
+                    ("title", title.map(a_title)),
+                    ("metadata", owner.map(owned)),
+                ];
                 ("set-meta", with(request))
             }
             Self::SetStatus { session, status, reason } => {
                 let status = ["idle", "working", "done", "error"][usize::from(*status)];
-                let request = [("session_id", Some(named(model, *session).0)), ("status", Some(json!(status))), ("reason", reason.map(a_title))];
+                let request = [
+                    ("session_id", Some(named(model, *session).0)),
+                    ("status", Some(json!(status))),
+                    ("reason", reason.map(a_title)),
+                ];
                 ("set-status", with(request))
             }
             Self::Attach { session, bytes } => {
                 let data = base64(&vec![*bytes; 50 * usize::from(*bytes)]);
-                let request = json!({"session_id": named(model, *session).0, "name": "n", "mime": "m", "data": data});
+                let request =
+                    json!({"session_id": named(model, *session).0, "name": "n", "mime": "m", "data": data});
                 ("put-attachment", request)
             }
             Self::Detach { session, attachment } => {
                 let (session_id, session) = named(model, *session);
-                let id = an_attachment(session, *attachment).map_or(json!("a_none"), |meta| meta["attachment_id"].clone());
+                let id = an_attachment(session, *attachment)
+                    .map_or(json!("a_none"), |meta| meta["attachment_id"].clone());
                 ("delete-attachment", json!({"session_id": session_id, "attachment_id": id}))
             }
             Self::Check { .. } | Self::Reopen | Self::Kill => return None,
@@ -220,7 +246,8 @@ impl Body {
             Self::Result(text) => ("message", result("c", &a_text(*text))),
             Self::Custom(text) => ("custom", json!({"custom_type": "t", "data": {"text": a_text(*text)}})),
             Self::Showing(number) => {
-                let id = an_attachment(session, *number).map_or(json!("a_none"), |meta| meta["attachment_id"].clone());
+                let id =
+                    an_attachment(session, *number).map_or(json!("a_none"), |meta| meta["attachment_id"].clone());
                 let block = json!({"type": "file", "attachment_id": id, "name": "n", "mime": "m", "size": 1});
                 ("message", json!({"role": "user", "content": [block], "timestamp": 1}))
             }

@@ -174,3 +174,41 @@ fn no_single_damaged_byte_keeps_a_session_from_being_read() {
         let _ = shown(&state);
     }
 }
+
+#[test]
+fn given_a_damaged_beginning_then_the_session_keeps_the_id_that_it_was_opened_by() {
+    let mut session = Session::created();
+    let ids = ["a", "b"].map(|text| session.append(text));
+    let mut lines = lines(&session);
+    let id = session.state.session_id().clone();
+    let at = lines[0].windows(id.as_str().len()).position(|window| window == id.as_str().as_bytes()).unwrap();
+    lines[0][at] ^= 1;
+    let (state, faults) = reload(&session, &lines);
+    assert_eq!(faults, vec![StateFault::Damaged(FaultReason::ChecksumDiffers)]);
+    assert_eq!((state.session_id(), &state.meta().session_id), (&id, &id));
+    assert_eq!(shown(&state), ids);
+}
+
+#[test]
+fn given_lines_that_are_gone_then_what_follows_hangs_on_what_came_before() {
+    let mut session = Session::created();
+    let ids = ["a", "b", "c", "d"].map(|text| session.append(text));
+    let mut lines = lines(&session);
+    lines.drain(2..4);
+    let (state, _) = reload(&session, &lines);
+    assert_eq!(shown(&state), [ids[0].clone(), ids[3].clone()]);
+    assert_eq!(state.leaf_id(), Some(ids[3].clone()));
+}
+
+#[test]
+fn given_a_damaged_id_that_another_entry_has_then_that_entry_is_still_served() {
+    let mut session = Session::created();
+    let first = session.append("a");
+    let second = session.append("b");
+    let mut lines = lines(&session);
+    let line = String::from_utf8(lines[2].clone()).unwrap();
+    lines[2] = line.replacen(second.as_str(), first.as_str(), 1).into_bytes();
+    let (state, faults) = reload(&session, &lines);
+    assert_eq!(faults, vec![StateFault::Damaged(FaultReason::ChecksumDiffers)]);
+    assert_eq!(shown(&state), [first]);
+}

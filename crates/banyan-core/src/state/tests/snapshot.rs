@@ -132,6 +132,9 @@ fn any_legacy_line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    // Each case tries every cut.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn whatever_was_done_every_cut_gives_the_same_state(steps in prop::collection::vec(any_step(), 0..30)) {
         let (mut session, _) = play(&steps);
@@ -172,6 +175,9 @@ proptest! {
         all_cuts_agree(&begin, &fork.session.file)?;
     }
 
+}
+
+proptest! {
     #[test]
     fn a_session_lives_on_after_its_snapshot(
         before in prop::collection::vec(any_step(), 0..20),

@@ -1,0 +1,107 @@
+//! Listening while things happen: slow listeners, many listeners, the end.
+
+use std::thread;
+
+use banyan::model::Position;
+use banyan::{Banyan, Delivery, Options, Start, Subscribe};
+use serde_json::json;
+
+use crate::support::*;
+
+/// Reads to the end of a stream that must end because its reader was slow.
+fn until_lagged(ears: &mut Ears) -> Vec<Heard> {
+    let mut heard = Vec::new();
+    loop {
+        match ears.next() {
+            Some(Delivery::Event(event)) => heard.push(Heard::of(&event)),
+            Some(Delivery::Lagged) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(ears.next().is_none(), "lagged is the last delivery");
+    heard
+}
+
+#[test]
+fn a_slow_subscriber_is_told_that_it_lagged_and_can_come_back() {
+    let few_events = Options { subscriber_events: 8, ..Options::default() };
+    let few_bytes = Options { subscriber_bytes: 10_000, ..Options::default() };
+    for options in [few_events, few_bytes] {
+        let store = Banyan::in_memory(options).unwrap();
+        let session = door(&store).session();
+        let mut slow = Ears::open(&store);
+        let mut slow_from_the_past = Ears::after(&store, Position::BEGINNING);
+        let mut quick = Ears::open(&store);
+        let mut all = Vec::new();
+        for n in 0..100 {
+            door(&store).say(&session, &n.to_string().repeat(200));
+            all.extend(quick.heard());
+        }
+        assert_eq!(all.len(), 100, "others are not held up");
+        let mut heard = until_lagged(&mut slow);
+        assert!((1..=40).contains(&heard.len()), "what is kept for it is bounded: {}", heard.len());
+        assert_eq!(types(&until_lagged(&mut slow_from_the_past))[..1], ["created"]);
+        let last = heard.last().unwrap().position;
+        heard.extend(Ears::after(&store, last).heard());
+        assert_eq!(heard, all);
+    }
+}
+
+#[test]
+fn one_event_larger_than_the_bound_is_still_delivered() {
+    let store = Banyan::in_memory(Options { subscriber_bytes: 1000, ..Options::default() }).unwrap();
+    let session = door(&store).session();
+    let mut ears = Ears::open(&store);
+    for _ in 0..3 {
+        door(&store).say(&session, &"x".repeat(5000));
+        assert_eq!(ears.heard().len(), 1);
+    }
+}
+
+#[test]
+fn a_thousand_subscriptions_to_other_things_hear_nothing() {
+    let store = Banyan::in_memory(Options::default()).unwrap();
+    let other = |n: usize| match n % 4 {
+        0 => vec![filter("session::message-added", &json!({"session_id": format!("other {n}")})).unwrap()],
+        1 => vec![filter("session::created", &json!({"metadata": {"owner": n}})).unwrap()],
+        2 => vec![filter("session::message-added", &json!({"roles": ["function_result"]})).unwrap()],
+        _ => vec![filter("session::message-updated", &json!({"metadata": {"owner": "u", "n": n}})).unwrap()],
+    };
+    let mut others: Vec<Ears> =
+        (0..1000).map(|n| Ears::of(&store, Subscribe { filters: other(n), start: Start::Now })).collect();
+    let mut mine = Ears::open(&store);
+    let session = door(&store).ok("create", json!({"metadata": {"owner": "u"}}))["session_id"].clone();
+    let entry = door(&store).say(&session, "hi");
+    door(&store).ok("update-message", json!({"session_id": session, "entry_id": entry, "content": text("ho")}));
+    assert_eq!(types(&mine.heard()), ["created", "message-added", "message-updated"]);
+    for ears in &mut others {
+        assert_eq!(ears.heard(), []);
+    }
+}
+
+#[test]
+fn a_subscription_ends_when_the_store_is_closed() {
+    let store = Banyan::in_memory(Options::default()).unwrap();
+    let session = door(&store).session();
+    let mut ears = Ears::open(&store);
+    door(&store).say(&session, "last");
+    store.close().unwrap();
+    assert_eq!(types(&ears.take(1)), ["message-added"]);
+    assert!(ears.next().is_none());
+}
+
+#[test]
+fn a_waiting_subscriber_is_woken_by_an_event() {
+    let store = Banyan::in_memory(Options::default()).unwrap();
+    let session = door(&store).session();
+    let mut ears = Ears::open(&store);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(move || ears.take(3));
+        for text in ["a", "b", "c"] {
+            door(&store).say(&session, text);
+        }
+        let texts: Vec<String> =
+            waiting.join().unwrap().iter().map(|heard| said_in(&heard.payload["message"])).collect();
+        assert_eq!(texts, ["a", "b", "c"]);
+    });
+}
