@@ -1,5 +1,7 @@
 # The commands there are to know. `make help` lists them.
 
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+
 .PHONY: help run test lint bench soak fuzz
 
 help: ## List the targets
@@ -7,12 +9,11 @@ help: ## List the targets
 
 run: ## Build, open an empty data directory, and walk through a first session
 	cargo build --release --package banyan-cli
-	./target/release/banyan tour
+	$(TARGET)/release/banyan tour
 
 test: ## Run every test
-	cargo build --release --package banyan-cli
-	cargo test --workspace --exclude banyan-bench
-	cargo test --release --package banyan-sim
+	cargo build --profile checked --package banyan-cli
+	BANYAN_BIN=$(TARGET)/checked/banyan cargo test --profile checked --workspace --exclude banyan-bench
 
 lint: ## Check formatting and lints
 	cargo fmt --all --check
@@ -23,7 +24,8 @@ bench: ## Measure against peers and write docs/benchmarks.md
 
 soak: ## Crash for a long time, simulated and real (MINUTES=30)
 	cargo build --release --package banyan-cli
-	BANYAN_SOAK_MINUTES=$${MINUTES:-30} cargo test --release --package banyan-sim -- --ignored --nocapture
+	BANYAN_BIN=$(TARGET)/release/banyan BANYAN_SOAK_MINUTES=$${MINUTES:-30} \
+		cargo test --release --package banyan-sim -- --ignored --nocapture
 
 fuzz: ## Fuzz the readers of untrusted bytes (SECONDS_EACH=60)
 	./fuzz/run.sh $${SECONDS_EACH:-60}

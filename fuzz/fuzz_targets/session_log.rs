@@ -6,6 +6,7 @@ use banyan_core::page::{self, Loaded};
 use banyan_core::record::{Base, Head, body_text, parse_full, parse_full_open};
 use banyan_core::{Limits, NodeIx, Place, SessionState};
 use banyan_fuzz::lines;
+use banyan_fuzz::sessions::{self, all};
 use banyan_model::{MessagesRangeRequest, MessagesRequest, MessagesTailRequest, Seq};
 use libfuzzer_sys::fuzz_target;
 
@@ -17,65 +18,32 @@ fuzz_target!(|data: &[u8]| {
         return;
     }
     let file = lines::sealed_file(data);
-    let state = load(&file);
-    path_holds_together(&state);
+    let lines = sessions::lines_of(&file);
+    let mut state = SessionState::begin("s_fuzz".into());
+    sessions::load(&mut state, &lines);
+    sessions::assert_holds_together(&state);
+    snapshots_leave_nothing_out(&lines);
     bodies_are_in_the_file(&state, &file);
     pages_add_up(&state, &file);
     forks(&state);
 });
 
-fn load(file: &[u8]) -> SessionState {
-    let mut state = SessionState::begin("s_fuzz".into());
-    let mut offset = 0;
-    for line in file.split_inclusive(|byte| *byte == b'\n') {
-        let (at, len) = (offset as u64, line.len() as u32);
-        offset += line.len();
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let head = match Head::parse(line) {
-            Err(_) if !line.ends_with(b"\n") => Head::parse_open(line),
-            head => head,
-        };
-        match head {
-            Ok(head) => state.apply(&head, at, len),
-            Err(fault) => state.apply_damaged(&fault, at, len),
-        };
-    }
-    state.finish();
-    state
+/// A session that comes back from its snapshot goes on as if it had never been away.
+fn snapshots_leave_nothing_out(lines: &[(usize, &[u8])]) {
+    let (before, after) = lines.split_at(lines.len() / 2);
+    let mut kept = SessionState::begin("s_fuzz".into());
+    sessions::load(&mut kept, before);
+    let mut back = SessionState::from_snapshot(&snapshot(&kept)).expect("a snapshot of ours can be read");
+    sessions::load(&mut kept, after);
+    sessions::load(&mut back, after);
+    assert_eq!(snapshot(&kept), snapshot(&back));
+    assert_eq!(kept.path(), back.path());
 }
 
-fn all(state: &SessionState) -> impl Iterator<Item = NodeIx> {
-    (0..state.nodes().len() as u32).map(NodeIx)
-}
-
-fn path_holds_together(state: &SessionState) {
-    let path = state.path();
-    match (state.is_cyclic(), state.leaf()) {
-        (true, _) | (false, None) => assert!(path.is_empty()),
-        (false, Some(leaf)) => assert_eq!(path.last(), Some(&leaf)),
-    }
-    chain_holds_together(state, path);
-    assert_eq!(all(state).filter(|ix| state.on_path(*ix)).count(), path.len());
-    for ix in all(state) {
-        assert_eq!(state.find(&state.id(ix)), Some(ix));
-        let Some(chain) = state.chain(ix) else {
-            assert!(state.is_endless(ix));
-            continue;
-        };
-        assert_eq!(chain.last(), Some(&ix));
-        chain_holds_together(state, &chain);
-    }
-}
-
-fn chain_holds_together(state: &SessionState, chain: &[NodeIx]) {
-    let mut before = None;
-    for (depth, ix) in chain.iter().enumerate() {
-        assert_eq!(state.node(*ix).parent(), before);
-        assert_eq!(state.node(*ix).depth() as usize, depth);
-        before = Some(*ix);
-    }
+fn snapshot(state: &SessionState) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    state.to_snapshot(&mut bytes);
+    bytes
 }
 
 fn line_at(file: &[u8], place: Place) -> &[u8] {

@@ -55,6 +55,30 @@ pub(crate) fn compact(text: &str, max_depth: usize) -> Result<Cow<'_, str>, Unre
     Ok(Cow::Owned(out))
 }
 
+/// Whether JSON that is known to be well formed nests deeper than this many levels.
+pub(crate) fn is_deeper_than(most: usize, json: &[u8]) -> bool {
+    // Counting brackets, those in strings included, costs next to nothing and is most often enough.
+    if json.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= most {
+        return false;
+    }
+    let (mut depth, mut in_string, mut bytes) = (0_usize, false, json.iter());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' => {
+                bytes.next();
+            }
+            b'{' | b'[' if !in_string => depth += 1,
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > most {
+            return true;
+        }
+    }
+    false
+}
+
 /// The index after the string that opens at `start`.
 fn end_of_string(bytes: &[u8], start: usize) -> Result<usize, Unreadable> {
     let mut at = start + 1;

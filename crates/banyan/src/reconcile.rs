@@ -24,25 +24,15 @@ impl Store {
         self.log.respell()?;
         let sessions = self.log.sessions()?;
         self.progress.begin("Rebuilding the catalogue", sessions.len() as u64);
-        let mut bases: HashMap<String, SessionId> = HashMap::new();
         let mut last = CommitNo(0);
         self.catalogue.rebuild::<OpenError>(|sink| {
             for (done, id) in sessions.iter().enumerate() {
                 if let Some(read) = self.read(At::Live(id), id)?.filter(|read| read.state.exists()) {
                     let row = self.row(id, &read, Standing::Listed);
                     last = last.max(row.commit);
-                    if let Some(base) = &row.file.base {
-                        bases.insert(base.born.clone(), base.session_id.clone());
-                    }
                     sink.put(&row)?;
                 }
                 self.progress.step(done as u64 + 1);
-            }
-            for born in self.log.retained() {
-                let Some(id) = bases.get(&born.to_string()) else { continue };
-                if let Some(read) = self.read(At::Incarnation(id, born), id)? {
-                    sink.put(&self.row(id, &read, Standing::Retained))?;
-                }
             }
             last = last.max(self.log.head());
             Ok(last)
@@ -134,33 +124,57 @@ impl Store {
 
     /// Lets go of records that were kept for forks which are gone.
     fn drop_unused_bases(&self) -> Result<(), OpenError> {
-        let mut kept: HashMap<String, FileKey> = HashMap::new();
-        self.catalogue.files(|seen| {
-            if seen.standing == Standing::Retained {
-                kept.insert(seen.key.born.clone(), seen.key);
-            }
-        })?;
+        let kept = self.note_needed_bases()?;
         for born in self.log.retained() {
-            match kept.remove(&born.to_string()) {
-                Some(key) => self.release_bases(Some(key)),
-                None => match self.catalogue.base_born(&born.to_string())? {
-                    // A crash kept the catalogue from learning that the records are kept for a fork.
-                    Some(key) => self.note_base(&key.session_id, born)?,
-                    None => self.log.release(born)?,
-                },
+            match kept.get(&born.to_string()) {
+                Some(key) => self.release_bases(Some(key.clone())),
+                None if self.catalogue.base_born(&born.to_string())?.is_none() => self.log.release(born)?,
+                // A fork names it, though its records cannot be read: they are left for a person to look at.
+                None => {}
             }
         }
         for key in kept.into_values() {
-            self.catalogue.release(&key);
+            if key.born.parse().is_ok_and(|born| !self.log.is_retained(born)) {
+                self.catalogue.release(&key);
+            }
         }
         Ok(())
     }
 
-    fn note_base(&self, id: &SessionId, born: Born) -> Result<(), OpenError> {
-        if let Some(read) = self.read(At::Incarnation(id, born), id)? {
-            self.catalogue.note(self.row(id, &read, Standing::Retained));
+    /// Makes sure that the catalogue knows all kept records that a fork names as its base, and says which are known.
+    fn note_needed_bases(&self) -> Result<HashMap<String, FileKey>, OpenError> {
+        let mut noted_before = HashSet::new();
+        loop {
+            let mut kept: HashMap<String, FileKey> = HashMap::new();
+            self.catalogue.files(|seen| {
+                if seen.standing == Standing::Retained {
+                    kept.insert(seen.key.born.clone(), seen.key);
+                }
+            })?;
+            // What is noted may itself be a fork of something kept, so this goes on until nothing is new.
+            let mut noted = false;
+            for born in self.log.retained() {
+                if !kept.contains_key(&born.to_string())
+                    && let Some(key) = self.catalogue.base_born(&born.to_string())?
+                    && noted_before.insert(born)
+                {
+                    noted |= self.note_base(&key.session_id, born)?;
+                }
+            }
+            if !noted {
+                return Ok(kept);
+            }
         }
-        Ok(())
+    }
+
+    fn note_base(&self, id: &SessionId, born: Born) -> Result<bool, OpenError> {
+        let Some(read) = self.read(At::Incarnation(id, born), id)? else { return Ok(false) };
+        let mut row = self.row(id, &read, Standing::Retained);
+        // Damage may have taken the first record, which says this.
+        Arc::make_mut(&mut row.file).key.born = born.to_string();
+        self.catalogue.note(row);
+        self.catalogue.flush()?;
+        Ok(true)
     }
 
     /// Removes content that a crash left without a user.

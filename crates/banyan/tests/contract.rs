@@ -29,6 +29,7 @@ mod contract {
     mod events;
     mod filters;
     mod lifecycle;
+    mod limits;
     mod list;
     mod messages;
     mod tail;

@@ -88,7 +88,7 @@ pub struct GrewHead<'a> {
 impl GrewHead<'_> {
     /// The revision after the last add.
     pub fn last_revision(&self) -> Revision {
-        Revision(self.revision.0 + self.adds.saturating_sub(1))
+        Revision(self.revision.0.saturating_add(self.adds.saturating_sub(1)))
     }
 }
 
@@ -123,7 +123,7 @@ impl<'a> Head<'a> {
     /// How many bytes the body has, with what is stored elsewhere.
     pub fn weight(&self) -> u64 {
         let here = self.body.as_ref().map_or(0, ExactSizeIterator::len) as u64;
-        here + self.blobs.iter().map(|blob| blob.len).sum::<u64>()
+        self.blobs.iter().fold(here, |sum, blob| sum.saturating_add(blob.len))
     }
 
     fn from_fields(line: &'a [u8], covered: usize, closing: &str) -> Result<Self, LineFault> {

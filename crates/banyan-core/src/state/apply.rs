@@ -18,7 +18,7 @@ impl SessionState {
             if let HeadKind::Legacy(legacy) = &head.kind {
                 self.apply_legacy(legacy, head, place, &mut faults);
             }
-            self.next_seq += 1;
+            self.next_seq = self.next_seq.saturating_add(1);
             self.slack = 0;
             return faults;
         };
@@ -223,7 +223,7 @@ impl SessionState {
         }
         let counted = u64::from(self.node(ix).kind.is_message());
         let meta = self.meta_mut();
-        meta.message_count += counted;
+        meta.message_count = meta.message_count.saturating_add(counted);
         meta.updated_at = time_ms;
     }
 

@@ -17,7 +17,7 @@ impl SessionState {
         if let Some(salvaged) = &fault.salvage {
             self.apply_salvaged(salvaged, place, &mut faults);
         }
-        self.next_seq += 1;
+        self.next_seq = self.next_seq.saturating_add(1);
         self.slack += 1;
         faults
     }

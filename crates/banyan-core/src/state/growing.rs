@@ -183,7 +183,7 @@ impl SessionState {
 
     fn open_line(&mut self, ix: NodeIx, add: &LiveAdd<'_>, offset: u64, len: u32) -> OpenLine {
         let seq = self.next_seq;
-        self.next_seq += 1;
+        self.next_seq = self.next_seq.saturating_add(1);
         self.slack = 0;
         let place = Place { source: SourceIx::OWN, offset, len };
         self.history.growths.entry(ix.0).or_default().push((seq, place));

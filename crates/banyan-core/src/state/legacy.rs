@@ -127,12 +127,15 @@ impl SessionState {
         self.cyclic = false;
         self.legacy_leaf_pending = false;
         self.history = super::history::History::default();
+        self.leaf_at_damage = self.leaf_at_damage.map(|_| None);
+        self.meta_mut().message_count = 0;
     }
 
     /// Puts an entry, and what it follows, on the path for good, and counts the messages among them.
     pub(super) fn commit_chain(&mut self, ix: NodeIx) {
         let counted = self.clear_uncommitted(Some(ix));
-        self.meta_mut().message_count += counted;
+        let meta = self.meta_mut();
+        meta.message_count = meta.message_count.saturating_add(counted);
     }
 
     /// Marks the entries up to the first committed one, and says how many of them are messages.

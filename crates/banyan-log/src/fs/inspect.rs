@@ -28,10 +28,10 @@ pub fn write_ahead_log(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
         let mut last = header.first_commit.0.saturating_sub(1);
         let used = segment::frames(bytes, *header, &mut |frame| last = frame.commit.0);
         if let Some(commit) = segment::frame_after(bytes, used, *header) {
-            let reason = format!("commit {} is damaged, for commit {commit} follows it", last + 1);
+            let reason = format!("commit {} is damaged, for commit {commit} follows it", last.saturating_add(1));
             oddities.push(Oddity { path: path.clone(), reason });
         }
-        next = Some(last + 1);
+        next = Some(last.saturating_add(1));
     }
     Ok(oddities)
 }

@@ -184,7 +184,7 @@ impl LazyFile {
     }
 
     /// Puts bytes back that the write-ahead log has, while recovering. Says how many bytes before them are missing.
-    pub(crate) fn restore(&self, offset: u64, bytes: &[u8]) -> u64 {
+    pub(crate) fn restore(&self, offset: u64, bytes: &[u8]) -> io::Result<u64> {
         let mut inner = self.lock();
         if !inner.trim {
             // Whatever the file has from here on is older than what the log has.
@@ -206,13 +206,16 @@ impl LazyFile {
             }
         }
         if missing > 0 {
-            // Zeros until just before, where a line feed keeps them from the line that follows.
-            let hole = inner.tail.len() + missing as usize;
-            inner.tail.resize(hole - 1, 0);
-            inner.tail.push(b'\n');
+            // A hole until just before, where a line feed keeps it from the line that follows.
+            let file = self.fds.create(&self.path)?;
+            file.write_at(inner.written, &inner.tail)?;
+            file.set_len(offset)?;
+            file.write_at(offset - 1, b"\n")?;
+            inner.tail.clear();
+            inner.written = offset;
         }
         inner.tail.extend_from_slice(bytes);
-        missing
+        Ok(missing)
     }
 
     /// Closes a line that recovery left open.

@@ -67,7 +67,7 @@ pub(crate) fn recover(shared: &Shared) -> Result<Recovered, LogError> {
     let mut head = CommitNo(0);
     let mut sealed = Vec::new();
     for (header, bytes, path) in &segments.used {
-        if head.0 != 0 && header.first_commit.0 != head.0 + 1 {
+        if head.0 != 0 && header.first_commit.0 != head.0.saturating_add(1) {
             let gap = format!(
                 "{path}: starts at commit {} but the log before it ends at {}",
                 header.first_commit.0, head.0
@@ -83,7 +83,7 @@ pub(crate) fn recover(shared: &Shared) -> Result<Recovered, LogError> {
             recovered.warnings.push(format!(
                 "{path}: commit {} cannot be read though commit {later} can; unless the power went while both were \
                  being written, something is lost",
-                head.0 + 1
+                head.0.saturating_add(1)
             ));
         }
         head = head.max(CommitNo(header.first_commit.0.saturating_sub(1)));
@@ -194,7 +194,8 @@ fn restore(
     }
     let file = shared.files.ensure(path).map_err(LogError::io(format!("opening {path}")))?;
     for (offset, bytes) in writes {
-        let missing = file.restore(*offset, bytes);
+        let restoring = LogError::io(format!("recovering {path}"));
+        let missing = file.restore(*offset, bytes).map_err(restoring)?;
         if missing > 0 {
             recovered.warnings.push(format!("{path}: {missing} bytes are missing before offset {offset}"));
         }

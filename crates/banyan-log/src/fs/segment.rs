@@ -99,7 +99,7 @@ pub(crate) fn frames(bytes: &[u8], header: Header, visit: &mut dyn FnMut(Frame<'
         if frame.commit != expected {
             break;
         }
-        expected = CommitNo(expected.0 + 1);
+        expected = CommitNo(expected.0.saturating_add(1));
         at += len;
         visit(frame);
     }

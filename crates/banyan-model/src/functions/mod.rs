@@ -11,12 +11,17 @@ mod pages;
 use serde::de::DeserializeOwned;
 
 use crate::Error;
+use crate::json_text::is_deeper_than;
 
 pub use attachments::*;
 pub use branching::*;
 pub use lifecycle::*;
 pub use messages::*;
 pub use pages::*;
+
+/// How deep a request may nest. What it leaves in the store comes back wrapped in a few levels more, and readers
+/// commonly stop at 128.
+const REQUEST_DEPTH: usize = 120;
 
 /// Reads the body of a call. An empty body is an empty request; anything but an object is refused.
 pub fn read_request<Request: DeserializeOwned>(body: &[u8]) -> Result<Request, Error> {
@@ -30,6 +35,12 @@ pub fn read_request<Request: DeserializeOwned>(body: &[u8]) -> Result<Request, E
             "the request is an array; pass a JSON object with the function's fields",
         ));
     }
-    serde_json::from_slice(body)
-        .map_err(|error| Error::invalid_request(format!("the request is not valid: {error}")))
+    let request = serde_json::from_slice(body)
+        .map_err(|error| Error::invalid_request(format!("the request is not valid: {error}")))?;
+    if is_deeper_than(REQUEST_DEPTH, body) {
+        return Err(Error::invalid_request(format!(
+            "the request nests deeper than {REQUEST_DEPTH} levels; flatten it or pass the deep part as a string"
+        )));
+    }
+    Ok(request)
 }

@@ -155,7 +155,9 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused() {
-        for bytes in [&[][..], &[0x80], &[0xff; 9], &[0xff; 11], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]] {
+        for bytes in
+            [&[][..], &[0x80], &[0xff; 9], &[0xff; 11], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]]
+        {
             assert_eq!(Reader::new(bytes).number(), None, "{bytes:?}");
         }
         assert_eq!(Reader::new(&[3, 0, 0]).count(1), None);
