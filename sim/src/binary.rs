@@ -12,7 +12,11 @@ use serde_json::{Value, json};
 pub fn find() -> Result<PathBuf, String> {
     if let Ok(named) = std::env::var("BANYAN_BIN") {
         let path = PathBuf::from(named);
-        return if path.exists() { Ok(path) } else { Err(format!("BANYAN_BIN names {}, which is not there", path.display())) };
+        return if path.exists() {
+            Ok(path)
+        } else {
+            Err(format!("BANYAN_BIN names {}, which is not there", path.display()))
+        };
     }
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(workspace, PathBuf::from);
@@ -47,7 +51,8 @@ impl Binary {
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
                 // A killed process can leave half a line behind, which nobody was answered by.
-                let Ok(answer) = line.map_err(drop).and_then(|line| serde_json::from_str(&line).map_err(drop)) else {
+                let Ok(answer) = line.map_err(drop).and_then(|line| serde_json::from_str(&line).map_err(drop))
+                else {
                     return;
                 };
                 if sender.send(answer).is_err() {
@@ -97,5 +102,7 @@ impl Binary {
 impl Drop for Binary {
     fn drop(&mut self) {
         self.kill();
+        // A process that was started by another one ends when there is nothing more to read.
+        self.input = None;
     }
 }

@@ -38,7 +38,10 @@ impl Dice {
     pub fn text(&mut self, bytes: usize) -> String {
         let mut text = format!("{:08x}", self.roll() as u32);
         while text.len() < bytes {
-            text.push_str([" \u{e9}l\u{e8}ve", " \"quoted\"", " tab\t", "\nline", " plain words", " \u{1f333}"][self.below(6)]);
+            text.push_str(
+                [" \u{e9}l\u{e8}ve", " \"quoted\"", " tab\t", "\nline", " plain words", " \u{1f333}"]
+                    [self.below(6)],
+            );
         }
         text
     }

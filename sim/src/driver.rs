@@ -48,7 +48,11 @@ pub fn open(disk: &MemDisk) -> Result<Banyan, OpenError> {
 
 /// All files of a disk.
 pub fn files(disk: &MemDisk) -> Vec<(String, Vec<u8>)> {
-    disk.paths().into_iter().map(|path| (disk.read_file(&path).unwrap_or_default(), path)).map(|(a, b)| (b, a)).collect()
+    disk.paths()
+        .into_iter()
+        .map(|path| (disk.read_file(&path).unwrap_or_default(), path))
+        .map(|(a, b)| (b, a))
+        .collect()
 }
 
 /// Why a driver stopped before its calls were made.

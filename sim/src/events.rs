@@ -92,7 +92,11 @@ pub fn check_leads_to(told: &[Told], found: &Model) {
         fold(&mut folded, event);
     }
     let ids = |model: Vec<&String>| model.into_iter().cloned().collect::<Vec<_>>();
-    assert_eq!(ids(folded.keys().collect()), ids(found.sessions.keys().collect()), "sessions by events and by list");
+    assert_eq!(
+        ids(folded.keys().collect()),
+        ids(found.sessions.keys().collect()),
+        "sessions by events and by list"
+    );
     for (id, session) in &found.sessions {
         let folded = &folded[id];
         assert_eq!((&folded.title, &folded.status), (&session.title, &session.status), "{id}");

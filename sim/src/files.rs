@@ -15,7 +15,8 @@ pub fn check(files: &[(String, Vec<u8>)]) -> Vec<String> {
         let records: Vec<Value> = lines.map(|(at, line)| check_line(path, at, line)).collect();
         named.extend(records.iter().flat_map(blobs_of));
         let detached: Vec<&Value> = records.iter().filter(|it| it["type"] == "detached").collect();
-        let gone = |it: &&Value| detached.iter().any(|gone| gone["attachment_id"] == it["attachment"]["attachment_id"]);
+        let gone =
+            |it: &&Value| detached.iter().any(|gone| gone["attachment_id"] == it["attachment"]["attachment_id"]);
         needed.extend(records.iter().filter(|it| !gone(it)).flat_map(blobs_of));
     }
     let blobs = files.iter().filter(|(path, _)| path.contains("/blobs/"));

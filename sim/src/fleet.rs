@@ -22,7 +22,7 @@ struct Worker {
     expected: Expected,
     /// The call that comes next, when an answer demands one.
     next: Option<Call>,
-    refused: Option<Value>,
+    refused: bool,
 }
 
 /// What a refused call means for what is on the disk.
@@ -39,8 +39,8 @@ pub enum Refusal {
 pub struct Outcome {
     /// Calls that were acknowledged.
     pub acknowledged: u64,
-    /// Errors that calls were refused with.
-    pub refusals: Vec<Value>,
+    /// Calls that were refused, with their errors.
+    pub refusals: Vec<(&'static str, Value)>,
 }
 
 impl Fleet {
@@ -50,7 +50,7 @@ impl Fleet {
             let name = format!("w{at}");
             let mut workload = Workload::new(&name, seed.wrapping_mul(1000).wrapping_add(at as u64));
             (workload.usual, workload.long) = (200, 6000);
-            Worker { name, workload, expected: Expected::default(), next: None, refused: None }
+            Worker { name, workload, expected: Expected::default(), next: None, refused: false }
         };
         Self { workers: (0..count).map(worker).collect() }
     }
@@ -65,7 +65,12 @@ impl Fleet {
 
     /// Each worker makes one call after another, all workers at once, until `enough` says so. A worker rests after a
     /// refusal. Then every answer that is on its way is waited for, unless the process is gone.
-    pub fn run(&mut self, binary: &mut Binary, refusal: Refusal, mut enough: impl FnMut(&mut Binary, &Outcome) -> bool) -> Outcome {
+    pub fn run(
+        &mut self,
+        binary: &mut Binary,
+        refusal: Refusal,
+        mut enough: impl FnMut(&mut Binary, &Outcome) -> bool,
+    ) -> Outcome {
         let mut outcome = Outcome::default();
         let mut waiting = 0;
         for at in 0..self.workers.len() {
@@ -77,12 +82,12 @@ impl Fleet {
             waiting -= 1;
             let at = self.take(&answer, refusal, &mut outcome);
             stopping = stopping || enough(binary, &outcome);
-            if (!stopping || self.workers[at].next.is_some()) && self.workers[at].refused.is_none() {
+            if (!stopping || self.workers[at].next.is_some()) && !self.workers[at].refused {
                 waiting += u64::from(self.send(binary, at));
             }
         }
         for worker in &mut self.workers {
-            worker.refused = None;
+            worker.refused = false;
         }
         outcome
     }
@@ -101,15 +106,17 @@ impl Fleet {
         let at: usize = answer["id"].as_str().and_then(|id| id.parse().ok()).unwrap_or_else(|| panic!("{answer}"));
         let worker = &mut self.workers[at];
         if let Some(ok) = answer.get("ok") {
-            let (call, after) = worker.expected.under_way.take().unwrap_or_else(|| panic!("answered twice: {answer}"));
+            let (call, after) =
+                worker.expected.under_way.take().unwrap_or_else(|| panic!("answered twice: {answer}"));
             worker.expected.acknowledged = call.learn(after, ok);
             worker.next = call.follow_up(ok);
             outcome.acknowledged += 1;
             return at;
         }
         assert_eq!(answer["error"]["code"], "session/storage", "{answer} to {:?}", worker.expected.under_way);
-        outcome.refusals.push(answer["error"].clone());
-        worker.refused = Some(answer["error"].clone());
+        let function = worker.expected.under_way.as_ref().map_or("", |(call, _)| call.function);
+        outcome.refusals.push((function, answer["error"].clone()));
+        worker.refused = true;
         if refusal == Refusal::NothingWritten {
             worker.expected.under_way = None;
         }
@@ -118,7 +125,8 @@ impl Fleet {
 
     /// Opens the directory through the library, checks it, and holds the workers to what they were told.
     pub fn check(&mut self, data: &Path) {
-        let store = Banyan::open(data, Options::default()).unwrap_or_else(|error| panic!("does not open: {error}"));
+        let store =
+            Banyan::open(data, Options::default()).unwrap_or_else(|error| panic!("does not open: {error}"));
         let found = crate::observe::observe(&store);
         self.compare(&found);
         let after = check(&store, &Expected { acknowledged: found, ..Expected::default() });

@@ -174,9 +174,20 @@ impl Model {
         for id in ids {
             match (self.sessions.get(id), found.sessions.get(id)) {
                 (Some(a), Some(b)) if a == b => {}
-                (expected, found) => lines.push(format!("{id}:\n  expected {expected:?}\n  found    {found:?}")),
+                (expected, found) => lines.push(format!("{id}: {}", first_difference(expected, found))),
             }
         }
         lines.join("\n")
     }
+}
+
+/// The first place where two things differ, with some of what is around it.
+fn first_difference(expected: Option<&Session>, found: Option<&Session>) -> String {
+    let [expected, found]: [Vec<char>; 2] = [expected, found].map(|it| format!("{it:?}").chars().collect());
+    let same = expected.iter().zip(&found).take_while(|(a, b)| a == b).count();
+    let around = |text: &[char]| {
+        let (start, end) = (same.saturating_sub(300).min(text.len()), (same + 300).min(text.len()));
+        text[start..end].iter().collect::<String>()
+    };
+    format!("differs after {same} characters\n  expected …{}…\n  found    …{}…", around(&expected), around(&found))
 }

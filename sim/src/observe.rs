@@ -115,7 +115,8 @@ fn attachments(ask: Ask<'_>, id: &str) -> BTreeMap<String, Attachment> {
         let request = json!({"session_id": id, "attachment_id": meta["attachment_id"]});
         let got = ask("session::get-attachment", request);
         assert_eq!(got["attachment"], meta);
-        let attachment = Attachment { name: text(&meta, "name"), mime: text(&meta, "mime"), data: text(&got, "data") };
+        let attachment =
+            Attachment { name: text(&meta, "name"), mime: text(&meta, "mime"), data: text(&got, "data") };
         found.insert(text(&meta, "attachment_id"), attachment);
     }
     found

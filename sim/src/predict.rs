@@ -105,7 +105,9 @@ impl Call {
                 session.leaf = parent;
             }
             "session::update-message" => self.edit(session, |content| *content = self.request["content"].clone()),
-            "session::extend-message" => self.edit(session, |content| extend(content, &self.text("text").unwrap())),
+            "session::extend-message" => {
+                self.edit(session, |content| extend(content, &self.text("text").unwrap()))
+            }
             "session::set-active-leaf" => session.leaf = self.text("entry_id"),
             "session::put-attachment" => {
                 let [name, mime, data] = ["name", "mime", "data"].map(|field| self.text(field).unwrap());
@@ -151,7 +153,9 @@ impl Call {
                 let session = model.sessions.remove(NEW_SESSION).unwrap();
                 model.sessions.insert(told("session_id"), session);
             }
-            "session::delete" | "session::delete-attachment" => assert_eq!(answer, &json!({"deleted": true}), "{self:?}"),
+            "session::delete" | "session::delete-attachment" => {
+                assert_eq!(answer, &json!({"deleted": true}), "{self:?}")
+            }
             "session::append" => {
                 let session = model.session(&self.session());
                 session.rename_entries(&HashMap::from([(new_entry(0), told("entry_id"))]));
@@ -164,7 +168,11 @@ impl Call {
             }
             "session::tree" => {
                 let session = model.session(&self.session());
-                assert_eq!(session.entries.len(), answer["entries"].as_array().unwrap().len(), "{self:?}: {answer}");
+                assert_eq!(
+                    session.entries.len(),
+                    answer["entries"].as_array().unwrap().len(),
+                    "{self:?}: {answer}"
+                );
                 let ids = texts(&answer["entries"], |entry| &entry["entry_id"]);
                 let names = session.entries.iter().map(|entry| entry.id.clone()).zip(ids);
                 let names = names.filter(|(old, _)| old.starts_with('?')).collect();

@@ -21,11 +21,6 @@ pub fn soak() -> impl Iterator<Item = u64> {
     one.chain(fresh.take_while(move |_| chosen.is_none() && Instant::now() < end))
 }
 
-/// How much a test does where the code is optimised, and where it is not.
-pub fn scaled(optimised: u64, otherwise: u64) -> u64 {
-    if cfg!(debug_assertions) { otherwise } else { optimised }
-}
-
 fn chosen() -> Option<u64> {
     number("BANYAN_SIM_SEED")
 }

@@ -36,7 +36,9 @@ impl Workload {
         // By title and by name, for ids of the store's making are different in each run.
         let mut ids: Vec<&String> = model.sessions.keys().collect();
         ids.sort_by_key(|id| &model.sessions[*id].title);
-        let Some(id) = self.dice.pick(&ids).copied().filter(|_| !self.dice.percent(4)) else { return self.begin() };
+        let Some(id) = self.dice.pick(&ids).copied().filter(|_| !self.dice.percent(4)) else {
+            return self.begin();
+        };
         let session = &model.sessions[id];
         let entries = self.some_entry(session);
         let room = model.sessions.len() < MOST_SESSIONS;
@@ -74,7 +76,12 @@ impl Workload {
             0 => format!("{}-again", self.worker),
             1 => format!("{}/../odd name", self.worker),
             2 => format!("{}-{}", self.worker, "long".repeat(80)),
-            _ => return Call::new("session::create", json!({"title": title, "description": "d", "metadata": metadata})),
+            _ => {
+                return Call::new(
+                    "session::create",
+                    json!({"title": title, "description": "d", "metadata": metadata}),
+                );
+            }
         };
         Call::new("session::ensure", json!({"session_id": named, "title": title, "metadata": metadata}))
     }
@@ -98,7 +105,10 @@ impl Workload {
         let text = self.words();
         let name = format!("{}.txt", self.made);
         let data = STANDARD.encode(text);
-        Call::new("session::put-attachment", json!({"session_id": id, "name": name, "mime": "text/plain", "data": data}))
+        Call::new(
+            "session::put-attachment",
+            json!({"session_id": id, "name": name, "mime": "text/plain", "data": data}),
+        )
     }
 
     fn unused_attachment<'a>(&self, session: &'a Session) -> Option<&'a String> {
@@ -124,8 +134,10 @@ impl Workload {
         let content = json!([{"type": "text", "text": text}]);
         match self.dice.below(3) {
             0 => json!({"role": "user", "content": content, "timestamp": self.made}),
-            1 => json!({"role": "assistant", "content": [{"type": "thinking", "text": text}], "timestamp": self.made,
-                "model": "m", "provider": "p", "stop_reason": "end"}),
+            1 => {
+                json!({"role": "assistant", "content": [{"type": "thinking", "text": text}], "timestamp": self.made,
+                "model": "m", "provider": "p", "stop_reason": "end"})
+            }
             _ => json!({"role": "assistant", "content": content, "timestamp": self.made,
                 "model": "m", "provider": "p", "stop_reason": "end"}),
         }
@@ -169,7 +181,8 @@ impl Workload {
     fn update(&mut self, id: &str, entry: &str, message: &Value) -> Call {
         let mut content = message["content"].clone();
         let more = self.words();
-        match content.as_array_mut().and_then(|blocks| blocks.last_mut()).filter(|block| block["text"].is_string()) {
+        match content.as_array_mut().and_then(|blocks| blocks.last_mut()).filter(|block| block["text"].is_string())
+        {
             Some(block) if self.dice.percent(50) => {
                 block["text"] = json!(format!("{}{more}", block["text"].as_str().unwrap()));
             }

@@ -140,7 +140,7 @@ impl Narrator {
                 (EventPayload::MessageUpdated(payload), role)
             }
             Record::Grew(grew) => return self.tell_growth(envelope, grew, entry_as_of),
-            Record::Adopted(adopted) => added_event(session_id, entry_as_of(&adopted.entry_id, envelope.seq)?)?,
+            Record::Adopted(adopted) => added(session_id, entry_as_of(&adopted.entry_id, envelope.seq)?)?,
             Record::MetaSet(set) => {
                 self.set_meta(set);
                 let payload = MetaUpdatedEvent {
@@ -262,7 +262,8 @@ pub fn deleted(state: &SessionState, commit: CommitNo, now_ms: i64) -> Event {
     }
 }
 
-fn added_event(session_id: SessionId, entry: SessionEntry) -> Result<(EventPayload, Option<Role>), Error> {
+/// What subscribers are told of an entry that is new to them, and the role that filters see.
+pub fn added(session_id: SessionId, entry: SessionEntry) -> Result<(EventPayload, Option<Role>), Error> {
     let (entry_id, parent_id, timestamp) = (entry.id().clone(), entry.parent_id().cloned(), entry.timestamp());
     let origin = entry.origin().cloned();
     let (message, custom) = match entry {

@@ -18,12 +18,7 @@ pub trait SessionLog: Send + Sync + 'static {
 
     /// Shows every whole line of a session that starts at `from` or later, oldest first, with the offset where it
     /// starts. `from` is 0 or where a line was said to start. `None` when there is no such session.
-    fn scan(
-        &self,
-        at: At<'_>,
-        from: u64,
-        visit: &mut dyn FnMut(u64, &[u8]),
-    ) -> Result<Option<Scanned>, LogError>;
+    fn scan(&self, at: At<'_>, from: u64, visit: &mut dyn FnMut(u64, &[u8])) -> Result<Option<Scanned>, LogError>;
 
     /// Cuts a torn last line off, so that nothing is ever written behind it.
     fn mend(&self, at: At<'_>, scanned: Scanned) -> Result<(), LogError>;

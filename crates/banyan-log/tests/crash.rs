@@ -41,8 +41,7 @@ fn line(seq: u64, title: &str) -> Piece {
 
 fn growth(seq: u64, text: &str, revision: u64) -> Piece {
     let add = Add { text: text.into(), ms_since: 0, commits_since: 0, origin: None };
-    let grew =
-        Grew { entry_id: EntryId::from("e"), block: 0, revision: Revision(revision), adds: vec![add] };
+    let grew = Grew { entry_id: EntryId::from("e"), block: 0, revision: Revision(revision), adds: vec![add] };
     Piece::Growth(Growth { seq: Seq(seq), time_ms: 5, grew })
 }
 

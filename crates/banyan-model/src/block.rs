@@ -33,14 +33,8 @@ impl ContentBlock {
 
 impl Tagged for ContentBlock {
     const TAG: &'static str = "type";
-    const NAMES: &'static [&'static str] = &[
-        "text",
-        "image",
-        "thinking",
-        "function_call",
-        "function_result",
-        "file",
-    ];
+    const NAMES: &'static [&'static str] =
+        &["text", "image", "thinking", "function_call", "function_result", "file"];
 
     fn variant<'de, D: Deserializer<'de>>(name: &str, fields: D) -> Result<Option<Self>, D::Error> {
         Ok(Some(match name {

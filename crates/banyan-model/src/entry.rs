@@ -5,9 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::json::null_as_default;
 use crate::tagged::{self, Tagged};
-use crate::{
-    AgentMessage, AttachmentId, EntryId, FileBlock, Json, Object, Raw, Revision, SessionId,
-};
+use crate::{AgentMessage, AttachmentId, EntryId, FileBlock, Json, Object, Raw, Revision, SessionId};
 
 /// One node of a session's tree, told apart by `kind`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

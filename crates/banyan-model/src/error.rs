@@ -94,11 +94,7 @@ pub struct Error {
 impl Error {
     /// An error that repeating the call will not cure.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            retryable: false,
-        }
+        Self { code, message: message.into(), retryable: false }
     }
 
     /// The same error, marked as one that a later retry can cure (disk full, shutting down).
@@ -110,18 +106,12 @@ impl Error {
 
     /// No session has this id.
     pub fn not_found(session_id: &SessionId) -> Self {
-        Self::new(
-            ErrorCode::NotFound,
-            format!("there is no session `{session_id}`; create or ensure it first"),
-        )
+        Self::new(ErrorCode::NotFound, format!("there is no session `{session_id}`; create or ensure it first"))
     }
 
     /// The session has no entry of this id.
     pub fn entry_not_found(session_id: &SessionId, entry_id: &EntryId) -> Self {
-        Self::new(
-            ErrorCode::EntryNotFound,
-            format!("session `{session_id}` has no entry `{entry_id}`"),
-        )
+        Self::new(ErrorCode::EntryNotFound, format!("session `{session_id}` has no entry `{entry_id}`"))
     }
 
     /// The session has no entry of this id to append to.

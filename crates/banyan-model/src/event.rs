@@ -8,14 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentMessage, CustomPayload, EntryId, Error, Object, Position, Raw, Revision, Role, SessionId,
-    SessionStatus,
+    AgentMessage, CustomPayload, EntryId, Error, Object, Position, Raw, Revision, Role, SessionId, SessionStatus,
 };
 
 /// What kind of thing happened.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum EventType {
     /// A session came into being.
     #[serde(rename = "session::created")]
@@ -71,15 +68,10 @@ impl FromStr for EventType {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        Self::ALL
-            .into_iter()
-            .find(|known| known.as_str() == text)
-            .ok_or_else(|| {
-                let known = Self::ALL.map(Self::as_str).join(", ");
-                Error::invalid_request(format!(
-                    "there is no event type `{text}`; the types are {known}"
-                ))
-            })
+        Self::ALL.into_iter().find(|known| known.as_str() == text).ok_or_else(|| {
+            let known = Self::ALL.map(Self::as_str).join(", ");
+            Error::invalid_request(format!("there is no event type `{text}`; the types are {known}"))
+        })
     }
 }
 

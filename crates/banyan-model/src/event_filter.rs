@@ -22,12 +22,7 @@ pub struct EventFilter {
 impl EventFilter {
     /// A filter that lets every event of the type through.
     pub fn all(event_type: EventType) -> Self {
-        Self {
-            event_type,
-            session_id: None,
-            roles: None,
-            metadata: None,
-        }
+        Self { event_type, session_id: None, roles: None, metadata: None }
     }
 
     /// Reads a subscription's config; none, `null` and `{}` mean the same. Unknown keys are refused.
@@ -40,43 +35,24 @@ impl EventFilter {
                 Self { metadata, ..filter }
             }
             EventType::MessageAdded | EventType::MessageUpdated => {
-                let MessageConfig {
-                    session_id,
-                    roles,
-                    metadata,
-                } = read(event_type, text)?;
-                Self {
-                    session_id,
-                    roles,
-                    metadata,
-                    ..filter
-                }
+                let MessageConfig { session_id, roles, metadata } = read(event_type, text)?;
+                Self { session_id, roles, metadata, ..filter }
             }
             EventType::StatusChanged | EventType::MetaUpdated | EventType::Deleted => {
-                let SessionConfig {
-                    session_id,
-                    metadata,
-                } = read(event_type, text)?;
-                Self {
-                    session_id,
-                    metadata,
-                    ..filter
-                }
+                let SessionConfig { session_id, metadata } = read(event_type, text)?;
+                Self { session_id, metadata, ..filter }
             }
         })
     }
 }
 
 fn read<C: DeserializeOwned + Default>(event_type: EventType, text: &str) -> Result<C, Error> {
-    let invalid = |fault: &dyn std::fmt::Display| {
-        Error::invalid_request(format!("invalid {event_type} config: {fault}"))
-    };
+    let invalid =
+        |fault: &dyn std::fmt::Display| Error::invalid_request(format!("invalid {event_type} config: {fault}"));
     if text.trim_start().starts_with('[') {
         return Err(invalid(&"invalid type: sequence, expected an object"));
     }
-    serde_json::from_str::<Option<C>>(text)
-        .map(Option::unwrap_or_default)
-        .map_err(|error| invalid(&error))
+    serde_json::from_str::<Option<C>>(text).map(Option::unwrap_or_default).map_err(|error| invalid(&error))
 }
 
 /// How a subscription to `session::created` can be narrowed.

@@ -188,10 +188,7 @@ const INDEX_DIGITS: usize = 6;
 
 impl Position {
     /// Before every event: reading after it reads everything that is kept.
-    pub const BEGINNING: Self = Self {
-        commit: CommitNo(0),
-        index: 0,
-    };
+    pub const BEGINNING: Self = Self { commit: CommitNo(0), index: 0 };
 
     /// The position of the `index`th event of a commit.
     pub const fn new(commit: CommitNo, index: u32) -> Self {
@@ -229,13 +226,8 @@ fn parse_position(text: &str) -> Option<Position> {
 }
 
 fn parse_hex(text: &str, digits: usize) -> Option<u64> {
-    let canonical =
-        text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    if canonical {
-        u64::from_str_radix(text, 16).ok()
-    } else {
-        None
-    }
+    let canonical = text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    if canonical { u64::from_str_radix(text, 16).ok() } else { None }
 }
 
 impl Serialize for Position {
@@ -247,7 +239,6 @@ impl Serialize for Position {
 impl<'de> Deserialize<'de> for Position {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse()
-            .map_err(|error: Error| serde::de::Error::custom(error.message))
+        text.parse().map_err(|error: Error| serde::de::Error::custom(error.message))
     }
 }

@@ -34,8 +34,7 @@ impl Json {
 
     /// The value that a text spells, for text that is not yet known to be JSON.
     pub fn from_text(text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text)
-            .map_err(|error| Error::invalid_request(format!("not a JSON value: {error}")))
+        serde_json::from_str(text).map_err(|error| Error::invalid_request(format!("not a JSON value: {error}")))
     }
 
     /// The text, without blanks between tokens.
@@ -138,19 +137,13 @@ impl<T: DeserializeOwned> Raw<T> {
 
 impl<T> From<Box<RawValue>> for Raw<T> {
     fn from(text: Box<RawValue>) -> Self {
-        Self {
-            text: Arc::from(text),
-            of: PhantomData,
-        }
+        Self { text: Arc::from(text), of: PhantomData }
     }
 }
 
 impl<T> Clone for Raw<T> {
     fn clone(&self) -> Self {
-        Self {
-            text: Arc::clone(&self.text),
-            of: PhantomData,
-        }
+        Self { text: Arc::clone(&self.text), of: PhantomData }
     }
 }
 
@@ -177,10 +170,7 @@ impl<T> Serialize for Raw<T> {
 impl<'de, T> Deserialize<'de> for Raw<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Parsing bounds the depth; carrying the text does not depend on it.
-        compacted(deserializer, usize::MAX).map(|text| Self {
-            text,
-            of: PhantomData,
-        })
+        compacted(deserializer, usize::MAX).map(|text| Self { text, of: PhantomData })
     }
 }
 
@@ -211,10 +201,7 @@ where
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-fn compacted<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    max_depth: usize,
-) -> Result<Arc<RawValue>, D::Error> {
+fn compacted<'de, D: Deserializer<'de>>(deserializer: D, max_depth: usize) -> Result<Arc<RawValue>, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     let shorter = match compact(raw.get(), max_depth).map_err(D::Error::custom)? {
         std::borrow::Cow::Borrowed(_) => None,
@@ -222,26 +209,16 @@ fn compacted<'de, D: Deserializer<'de>>(
     };
     match shorter {
         None => Ok(Arc::from(raw)),
-        Some(text) => RawValue::from_string(text)
-            .map(Arc::from)
-            .map_err(D::Error::custom),
+        Some(text) => RawValue::from_string(text).map(Arc::from).map_err(D::Error::custom),
     }
 }
 
 fn written<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, Error> {
-    to_raw_value(value).map_err(|error| {
-        Error::storage(format!(
-            "a {} has no JSON form: {error}",
-            std::any::type_name::<T>()
-        ))
-    })
+    to_raw_value(value)
+        .map_err(|error| Error::storage(format!("a {} has no JSON form: {error}", std::any::type_name::<T>())))
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    serde_json::from_str(text).map_err(|error| {
-        Error::storage(format!(
-            "stored JSON is not a {}: {error}",
-            std::any::type_name::<T>()
-        ))
-    })
+    serde_json::from_str(text)
+        .map_err(|error| Error::storage(format!("stored JSON is not a {}: {error}", std::any::type_name::<T>())))
 }

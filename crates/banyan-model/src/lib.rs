@@ -18,24 +18,21 @@ mod session;
 mod tagged;
 
 pub use block::{
-    ContentBlock, FileBlock, FunctionCallBlock, FunctionResultBlock, ImageBlock, TextBlock,
-    ThinkingBlock,
+    ContentBlock, FileBlock, FunctionCallBlock, FunctionResultBlock, ImageBlock, TextBlock, ThinkingBlock,
 };
-pub use entry::{
-    AttachmentMeta, CustomEntry, CustomPayload, EntryKind, MessageEntry, SessionEntry,
-};
+pub use entry::{AttachmentMeta, CustomEntry, CustomPayload, EntryKind, MessageEntry, SessionEntry};
 pub use error::{Error, ErrorCode};
 pub use event::{
-    CreatedEvent, DeletedEvent, Event, EventPayload, EventType, MessageAddedEvent,
-    MessageUpdatedEvent, MetaUpdatedEvent, StatusChangedEvent,
+    CreatedEvent, DeletedEvent, Event, EventPayload, EventType, MessageAddedEvent, MessageUpdatedEvent,
+    MetaUpdatedEvent, StatusChangedEvent,
 };
 pub use event_filter::{CreatedConfig, EventFilter, MessageConfig, SessionConfig};
 pub use functions::*;
 pub use ids::{AttachmentId, CommitNo, EntryId, Position, Revision, Seq, SessionId};
 pub use json::{Json, Object, Raw};
 pub use message::{
-    AgentMessage, AssistantMessage, CustomMessage, ErrorKind, FunctionResultMessage, Role,
-    StopReason, Usage, UserMessage,
+    AgentMessage, AssistantMessage, CustomMessage, ErrorKind, FunctionResultMessage, Role, StopReason, Usage,
+    UserMessage,
 };
 pub use schema::schema_of;
 pub use session::{ListOrder, SessionMeta, SessionStatus};

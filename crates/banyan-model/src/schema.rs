@@ -6,8 +6,5 @@ use serde_json::Value;
 
 /// The JSON Schema (draft-07) of what is accepted as a `T`. An `Option` at the root is a nullable `T`.
 pub fn schema_of<T: JsonSchema>() -> Value {
-    SchemaSettings::draft07()
-        .into_generator()
-        .into_root_schema_for::<T>()
-        .to_value()
+    SchemaSettings::draft07().into_generator().into_root_schema_for::<T>().to_value()
 }

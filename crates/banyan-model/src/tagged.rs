@@ -25,9 +25,7 @@ pub(crate) trait Tagged: Sized {
 }
 
 /// Reads a tagged enum from a JSON object.
-pub(crate) fn deserialize<'de, T: Tagged, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<T, D::Error> {
+pub(crate) fn deserialize<'de, T: Tagged, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_map(TaggedVisitor(PhantomData))
 }
 
@@ -62,21 +60,12 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
     }
 }
 
-fn read_kept<T: Tagged>(
-    name: &str,
-    fields: &[(String, Box<RawValue>)],
-) -> Result<Option<T>, serde_json::Error> {
+fn read_kept<T: Tagged>(name: &str, fields: &[(String, Box<RawValue>)]) -> Result<Option<T>, serde_json::Error> {
     // Parsing kept text starts a fresh count of levels, so the depth is bounded here.
     for (_, value) in fields {
         compact(value.get(), FIELD_DEPTH).map_err(serde_json::Error::custom)?;
     }
-    T::variant(
-        name,
-        MapAccessDeserializer::new(KeptFields {
-            fields,
-            value: None,
-        }),
-    )
+    T::variant(name, MapAccessDeserializer::new(KeptFields { fields, value: None }))
 }
 
 struct KeptFields<'a> {
@@ -87,10 +76,7 @@ struct KeptFields<'a> {
 impl<'a> MapAccess<'a> for KeptFields<'a> {
     type Error = serde_json::Error;
 
-    fn next_key_seed<K: DeserializeSeed<'a>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Self::Error> {
+    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, Self::Error> {
         let Some(((key, value), rest)) = self.fields.split_first() else {
             return Ok(None);
         };
@@ -99,10 +85,7 @@ impl<'a> MapAccess<'a> for KeptFields<'a> {
         seed.deserialize(key.as_str().into_deserializer()).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'a>>(
-        &mut self,
-        seed: V,
-    ) -> Result<V::Value, Self::Error> {
+    fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value, Self::Error> {
         seed.deserialize(self.value.take().unwrap_or(RawValue::NULL))
     }
 }

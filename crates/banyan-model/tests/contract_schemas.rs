@@ -1,10 +1,6 @@
 //! The schemas of the fourteen public functions agree with the contract's, save for additions that are named here.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "helpers of a test fail it by panicking"
-)]
+#![allow(clippy::expect_used, clippy::panic, reason = "helpers of a test fail it by panicking")]
 
 mod contract;
 
@@ -46,53 +42,24 @@ fn given_the_contract_when_the_schemas_are_compared_then_only_the_named_addition
     check::<DeleteRequest, DeleteResponse>(&api, "session::delete", &mut found);
     check::<AppendRequest, AppendResponse>(&api, "session::append", &mut found);
     check::<AppendManyRequest, AppendManyResponse>(&api, "session::append-many", &mut found);
-    check::<UpdateMessageRequest, UpdateMessageResponse>(
-        &api,
-        "session::update-message",
-        &mut found,
-    );
+    check::<UpdateMessageRequest, UpdateMessageResponse>(&api, "session::update-message", &mut found);
     check::<MessagesRequest, MessagesResponse>(&api, "session::messages", &mut found);
-    check::<GetMessageRequest, Option<GetMessageResponse>>(
-        &api,
-        "session::get-message",
-        &mut found,
-    );
+    check::<GetMessageRequest, Option<GetMessageResponse>>(&api, "session::get-message", &mut found);
     check::<ForkRequest, ForkResponse>(&api, "session::fork", &mut found);
-    check::<SetActiveLeafRequest, SetActiveLeafResponse>(
-        &api,
-        "session::set-active-leaf",
-        &mut found,
-    );
+    check::<SetActiveLeafRequest, SetActiveLeafResponse>(&api, "session::set-active-leaf", &mut found);
 
     let expected = Comparison {
         differences: Vec::new(),
-        additions: ADDITIONS
-            .into_iter()
-            .map(String::from)
-            .collect::<BTreeSet<_>>(),
+        additions: ADDITIONS.into_iter().map(String::from).collect::<BTreeSet<_>>(),
     };
     assert_eq!(found, expected);
 }
 
-fn check<Request: JsonSchema, Response: JsonSchema>(
-    api: &Value,
-    name: &str,
-    found: &mut Comparison,
-) {
+fn check<Request: JsonSchema, Response: JsonSchema>(api: &Value, name: &str, found: &mut Comparison) {
     let function = api["functions"]
         .as_array()
         .and_then(|functions| functions.iter().find(|function| function["name"] == name))
         .unwrap_or_else(|| panic!("the contract has no function {name}"));
-    compare(
-        &schema_of::<Request>(),
-        &function["request_schema"],
-        &format!("{name} request"),
-        found,
-    );
-    compare(
-        &schema_of::<Response>(),
-        &function["response_schema"],
-        &format!("{name} response"),
-        found,
-    );
+    compare(&schema_of::<Request>(), &function["request_schema"], &format!("{name} request"), found);
+    compare(&schema_of::<Response>(), &function["response_schema"], &format!("{name} response"), found);
 }

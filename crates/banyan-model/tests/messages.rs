@@ -19,8 +19,7 @@ fn given_a_call_with_odd_json_when_it_is_read_and_written_then_the_arguments_are
 #[test]
 fn given_blanks_between_tokens_when_json_is_read_then_it_fits_on_one_line() {
     let payload: CustomPayload =
-        read("{ \"custom_type\": \"t\", \"data\": {\r\n\t\"a b\" : [ 1 , \" \\\" \" ]\n} }")
-            .unwrap();
+        read("{ \"custom_type\": \"t\", \"data\": {\r\n\t\"a b\" : [ 1 , \" \\\" \" ]\n} }").unwrap();
 
     assert_eq!(payload.data.get(), r#"{"a b":[1," \" "]}"#);
 }
@@ -73,10 +72,7 @@ fn given_absent_optionals_when_an_assistant_message_is_written_then_they_are_omi
         native_stop_reason: None,
         error_kind: None,
         error_message: None,
-        usage: Some(Usage {
-            output: Some(3),
-            ..Usage::default()
-        }),
+        usage: Some(Usage { output: Some(3), ..Usage::default() }),
         warnings: None,
         agent: None,
         timestamp: 7,
@@ -94,23 +90,11 @@ fn given_absent_optionals_when_an_assistant_message_is_written_then_they_are_omi
 #[test]
 fn given_malformed_messages_when_they_are_read_then_the_error_says_what_is_wrong() {
     let refused = [
-        (
-            r#"{"role":"robot","content":[],"timestamp":1}"#,
-            "unknown variant `robot`, expected one of `user`",
-        ),
+        (r#"{"role":"robot","content":[],"timestamp":1}"#, "unknown variant `robot`, expected one of `user`"),
         (r#"{"content":[],"timestamp":1}"#, "missing field `role`"),
-        (
-            r#"{"role":"user","content":[]}"#,
-            "missing field `timestamp`",
-        ),
-        (
-            r#"{"content":"x","timestamp":1,"role":"user"}"#,
-            "invalid type: string \"x\"",
-        ),
-        (
-            r#"{"role":"user","content":[{"type":"text"}],"timestamp":1}"#,
-            "missing field `text`",
-        ),
+        (r#"{"role":"user","content":[]}"#, "missing field `timestamp`"),
+        (r#"{"content":"x","timestamp":1,"role":"user"}"#, "invalid type: string \"x\""),
+        (r#"{"role":"user","content":[{"type":"text"}],"timestamp":1}"#, "missing field `text`"),
         (r#""user""#, "expected an object with the field `role`"),
     ];
     for (text, reason) in refused {
@@ -133,16 +117,13 @@ fn given_json_that_readers_could_not_parse_when_it_is_read_then_it_is_refused() 
         assert!(error.contains(reason), "{error}");
     }
     assert_eq!(
-        read::<Json>(r#"["\ud83d\ude00",1e300,"\\ud83d"]"#)
-            .unwrap()
-            .get(),
+        read::<Json>(r#"["\ud83d\ude00",1e300,"\\ud83d"]"#).unwrap().get(),
         r#"["\ud83d\ude00",1e300,"\\ud83d"]"#
     );
 }
 
 #[test]
-fn given_results_nested_without_end_when_they_are_read_then_they_are_refused_and_nothing_overflows()
-{
+fn given_results_nested_without_end_when_they_are_read_then_they_are_refused_and_nothing_overflows() {
     let opened_by_tag = r#"{"type":"function_result","function_call_id":"c","content":["#;
     let tag_first = format!("{}{}", opened_by_tag.repeat(100_000), "]}".repeat(100_000));
     let tag_last = format!(
@@ -173,10 +154,7 @@ fn given_an_entry_of_session_manager_when_it_is_read_and_written_then_it_is_the_
 #[test]
 fn given_a_stored_message_when_it_goes_out_then_its_text_is_untouched_and_parses_on_demand() {
     let text = r#"{"role":"user","content":[],"timestamp":7}"#;
-    let message = AgentMessage::User(UserMessage {
-        content: vec![],
-        timestamp: 7,
-    });
+    let message = AgentMessage::User(UserMessage { content: vec![], timestamp: 7 });
     let item = MessageItem {
         entry_id: "e_1".into(),
         message: Some(Raw::of(&message).unwrap()),
@@ -185,52 +163,28 @@ fn given_a_stored_message_when_it_goes_out_then_its_text_is_untouched_and_parses
         elided: false,
     };
 
-    assert_eq!(
-        serde_json::to_string(&item).unwrap(),
-        format!(r#"{{"entry_id":"e_1","message":{text}}}"#)
-    );
-    assert_eq!(
-        Raw::<AgentMessage>::from_text(text.into()).unwrap().parse(),
-        Ok(message)
-    );
-    assert_eq!(
-        Raw::<AgentMessage>::from_text("{}".into())
-            .unwrap()
-            .parse()
-            .unwrap_err()
-            .code,
-        ErrorCode::Storage
-    );
+    assert_eq!(serde_json::to_string(&item).unwrap(), format!(r#"{{"entry_id":"e_1","message":{text}}}"#));
+    assert_eq!(Raw::<AgentMessage>::from_text(text.into()).unwrap().parse(), Ok(message));
+    assert_eq!(Raw::<AgentMessage>::from_text("{}".into()).unwrap().parse().unwrap_err().code, ErrorCode::Storage);
 }
 
 #[test]
 fn given_a_root_entry_when_its_append_is_answered_then_the_parent_is_null_and_present() {
-    let response = AppendResponse {
-        entry_id: "e_1".into(),
-        parent_id: None,
-        timestamp: 7,
-    };
+    let response = AppendResponse { entry_id: "e_1".into(), parent_id: None, timestamp: 7 };
 
     let written: Value = serde_json::to_value(&response).unwrap();
 
-    assert_eq!(
-        written,
-        json!({"entry_id": "e_1", "parent_id": null, "timestamp": 7})
-    );
+    assert_eq!(written, json!({"entry_id": "e_1", "parent_id": null, "timestamp": 7}));
 }
 
 #[test]
-fn given_arguments_as_deep_as_allowed_when_a_message_is_read_then_the_order_of_its_fields_does_not_matter()
- {
+fn given_arguments_as_deep_as_allowed_when_a_message_is_read_then_the_order_of_its_fields_does_not_matter() {
     let arguments = format!("{}{}", "[".repeat(112), "]".repeat(112));
-    let content = format!(
-        r#""content":[{{"type":"function_call","id":"c","function_id":"f","arguments":{arguments}}}]"#
-    );
+    let content =
+        format!(r#""content":[{{"type":"function_call","id":"c","function_id":"f","arguments":{arguments}}}]"#);
 
-    let first: AgentMessage =
-        read(&format!(r#"{{"role":"user",{content},"timestamp":7}}"#)).unwrap();
-    let last: AgentMessage =
-        read(&format!(r#"{{{content},"timestamp":7,"role":"user"}}"#)).unwrap();
+    let first: AgentMessage = read(&format!(r#"{{"role":"user",{content},"timestamp":7}}"#)).unwrap();
+    let last: AgentMessage = read(&format!(r#"{{{content},"timestamp":7,"role":"user"}}"#)).unwrap();
     let carried: Raw<AgentMessage> = read(&serde_json::to_string(&first).unwrap()).unwrap();
 
     assert_eq!((last, carried.parse()), (first.clone(), Ok(first)));

@@ -29,22 +29,14 @@ fn given_malformed_bodies_when_they_are_read_then_each_is_an_invalid_request() {
     ];
     for body in refused {
         let error = read_request::<MessagesRequest>(body).unwrap_err();
-        assert_eq!(
-            error.code,
-            ErrorCode::InvalidRequest,
-            "{}",
-            String::from_utf8_lossy(body)
-        );
+        assert_eq!(error.code, ErrorCode::InvalidRequest, "{}", String::from_utf8_lossy(body));
     }
 }
 
 /// A request to append a message with results inside results, the tag of each first or last.
 fn nested_results(levels: usize, tag_first: bool) -> String {
-    let (first, last) = if tag_first {
-        (r#""type":"function_result","#, "")
-    } else {
-        ("", r#","type":"function_result""#)
-    };
+    let (first, last) =
+        if tag_first { (r#""type":"function_result","#, "") } else { ("", r#","type":"function_result""#) };
     let mut block = r#"{"type":"text","text":"[[\"{{"}"#.to_owned();
     for _ in 0..levels {
         block = format!(r#"{{{first}"function_call_id":"c","content":[{block}]{last}}}"#);

@@ -27,8 +27,7 @@ impl Banyan {
         let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         let blob = self.store.log.put_blob(&bytes)?;
         let content = AttachmentContent { size: bytes.len() as u64, sha256, blob: blob.clone() };
-        let decided =
-            held.decide(&self.store, |state, ctx| decide::put_attachment(state, &request, content, ctx));
+        let decided = held.decide(&self.store, |state, ctx| decide::put_attachment(state, &request, content, ctx));
         let put = self.store.carry_out(held, decided, None).await;
         self.store.log.unpin_blob(&blob);
         put
@@ -39,9 +38,9 @@ impl Banyan {
         &self,
         request: GetAttachmentRequest,
     ) -> Result<Option<GetAttachmentResponse>, Error> {
-        let found = self.store.look(&request.session_id, |state| {
-            state.attachments().get(&request.attachment_id).cloned()
-        })?;
+        let found = self
+            .store
+            .look(&request.session_id, |state| state.attachments().get(&request.attachment_id).cloned())?;
         let Some(attached) = found.flatten() else { return Ok(None) };
         let mut data = None;
         if request.include_data != Some(false) {
@@ -84,9 +83,8 @@ impl Banyan {
             None => None,
         };
         let session_id = request.session_id.clone();
-        let decided = held.decide(&self.store, |state, ctx| {
-            decide::delete_attachment(state, request, used_by.as_ref(), ctx)
-        });
+        let decided = held
+            .decide(&self.store, |state, ctx| decide::delete_attachment(state, request, used_by.as_ref(), ctx));
         let deleted = self.store.carry_out(held, decided, None).await?;
         if let Some(attached) = attached.filter(|_| deleted.deleted) {
             self.store.stop_using(&session_id, &attached.blob)?;

@@ -94,15 +94,9 @@ impl Wanted {
             Body::Message(message) => {
                 SessionEntry::Message(MessageEntry { id, parent_id, timestamp, revision, origin, message })
             }
-            Body::Custom(CustomPayload { custom_type, data }) => SessionEntry::Custom(CustomEntry {
-                id,
-                parent_id,
-                timestamp,
-                revision,
-                origin,
-                custom_type,
-                data,
-            }),
+            Body::Custom(CustomPayload { custom_type, data }) => {
+                SessionEntry::Custom(CustomEntry { id, parent_id, timestamp, revision, origin, custom_type, data })
+            }
         }
     }
 
@@ -151,9 +145,8 @@ impl Store {
         grown: &[Line],
         origin: Option<Line>,
     ) -> Result<Option<Fetched>, Error> {
-        let mut found_origin = origin.and_then(|line| {
-            Head::parse(line.get()).ok().and_then(|head| head.origin(line.get()))
-        });
+        let mut found_origin =
+            origin.and_then(|line| Head::parse(line.get()).ok().and_then(|head| head.origin(line.get())));
         if let Some(message) = &wanted.live {
             let message = Raw::of(message)?;
             return Ok(Some(Fetched { body: Body::Message(message), origin: found_origin }));
@@ -204,9 +197,9 @@ impl Store {
 
     /// Content by its hash.
     pub(crate) fn blob(&self, hash: &str) -> Result<Vec<u8>, Error> {
-        self.log.get_blob(hash)?.ok_or_else(|| {
-            Error::storage(format!("content {hash} is missing or damaged; run `banyan verify`"))
-        })
+        self.log
+            .get_blob(hash)?
+            .ok_or_else(|| Error::storage(format!("content {hash} is missing or damaged; run `banyan verify`")))
     }
 
     /// The bytes at each place, in the order asked for. What is near each other is read together.

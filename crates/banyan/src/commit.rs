@@ -111,11 +111,7 @@ impl Store {
 
     /// Commits changes to one or more sessions together. The last one is what subscribers hear about.
     /// `also` is held until they are visible.
-    pub(crate) async fn commit(
-        self: &Arc<Self>,
-        changes: Vec<Change>,
-        also: Option<Held>,
-    ) -> Result<(), Error> {
+    pub(crate) async fn commit(self: &Arc<Self>, changes: Vec<Change>, also: Option<Held>) -> Result<(), Error> {
         let mut writes = Vec::with_capacity(changes.len());
         let mut prepared: Vec<Prepared> = Vec::with_capacity(changes.len());
         for change in changes {
@@ -196,11 +192,7 @@ impl Store {
     }
 
     /// The record with its long strings stored elsewhere, if it has any.
-    fn without_long_strings(
-        &self,
-        record: &Record,
-        pinned: &mut Vec<BlobHash>,
-    ) -> Result<Option<Record>, Error> {
+    fn without_long_strings(&self, record: &Record, pinned: &mut Vec<BlobHash>) -> Result<Option<Record>, Error> {
         let Some((short, pieces)) = record.take_out_blobs(self.settings.blob_threshold) else {
             return Ok(None);
         };
@@ -379,18 +371,12 @@ impl Session {
         self.file_named(created.map_or_else(|| Born::unsaid(&self.id), |created| created.born), base)
     }
 
-    fn file_named(
-        &self,
-        born: Born,
-        base: Option<(&SessionId, Born)>,
-    ) -> Arc<SessionFile> {
+    fn file_named(&self, born: Born, base: Option<(&SessionId, Born)>) -> Arc<SessionFile> {
         self.catalogued(|| SessionFile {
             key: FileKey { session_id: self.id.clone(), born: born.to_string() },
             stem: banyan_core::names::file_stem(&self.id),
-            base: base.map(|(session_id, born)| FileKey {
-                session_id: session_id.clone(),
-                born: born.to_string(),
-            }),
+            base: base
+                .map(|(session_id, born)| FileKey { session_id: session_id.clone(), born: born.to_string() }),
         })
     }
 }

@@ -61,9 +61,8 @@ impl Banyan {
     pub async fn update_message(&self, request: UpdateMessageRequest) -> Result<UpdateMessageResponse, Error> {
         let held = self.store.hold(&request.session_id).await?;
         let current = self.store.current_message(&held, &request.entry_id)?;
-        let decided = held.decide(&self.store, |state, ctx| {
-            decide::update_message(state, request, current.as_ref(), ctx)
-        });
+        let decided =
+            held.decide(&self.store, |state, ctx| decide::update_message(state, request, current.as_ref(), ctx));
         self.store.carry_out(held, decided, current).await
     }
 
@@ -71,17 +70,13 @@ impl Banyan {
     pub async fn extend_message(&self, request: ExtendMessageRequest) -> Result<ExtendMessageResponse, Error> {
         let held = self.store.hold(&request.session_id).await?;
         let current = self.store.current_message(&held, &request.entry_id)?;
-        let decided = held.decide(&self.store, |state, ctx| {
-            decide::extend_message(state, request, current.as_ref(), ctx)
-        });
+        let decided =
+            held.decide(&self.store, |state, ctx| decide::extend_message(state, request, current.as_ref(), ctx));
         self.store.carry_out(held, decided, current).await
     }
 
     /// Makes the active path end at an entry.
-    pub async fn set_active_leaf(
-        &self,
-        request: SetActiveLeafRequest,
-    ) -> Result<SetActiveLeafResponse, Error> {
+    pub async fn set_active_leaf(&self, request: SetActiveLeafRequest) -> Result<SetActiveLeafResponse, Error> {
         let id = request.session_id.clone();
         self.store.mutate(&id, |state, ctx| decide::set_active_leaf(state, request, ctx)).await
     }
@@ -130,11 +125,8 @@ impl Banyan {
         let key = FileKey { session_id: request.session_id.clone(), born: born.to_string() };
         let index = |error: banyan_index::IndexError| Error::storage(error.to_string());
         let keep_for_forks = !self.store.catalogue.forks(&key).map_err(index)?.is_empty();
-        let blobs = if keep_for_forks {
-            Vec::new()
-        } else {
-            self.store.catalogue.blobs_of(&key).map_err(index)?
-        };
+        let blobs =
+            if keep_for_forks { Vec::new() } else { self.store.catalogue.blobs_of(&key).map_err(index)? };
         let blobs: Vec<String> = blobs.iter().map(|hash| hash.to_hex().to_string()).collect();
         let has_blobs = !blobs.is_empty();
         let removal = Removal { session: request.session_id, born, tombstone, keep_for_forks, blobs };

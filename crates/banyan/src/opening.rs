@@ -43,11 +43,7 @@ impl Banyan {
     }
 
     /// Opens a store on any disk, with its catalogue in a file or in memory. For simulations.
-    pub fn open_on(
-        disk: Arc<dyn Disk>,
-        catalogue: Option<&Path>,
-        options: Options,
-    ) -> Result<Self, OpenError> {
+    pub fn open_on(disk: Arc<dyn Disk>, catalogue: Option<&Path>, options: Options) -> Result<Self, OpenError> {
         let log_options = banyan_log::Options { durability: options.durability, ..options.log.clone() };
         let (log, recovered) = FsLog::open(disk, log_options)?;
         if let Some(dir) = catalogue.and_then(Path::parent) {

@@ -53,10 +53,7 @@ impl Banyan {
     }
 
     /// Named entries of the active path, or all between two of them.
-    pub async fn messages_range(
-        &self,
-        request: MessagesRangeRequest,
-    ) -> Result<MessagesRangeResponse, Error> {
+    pub async fn messages_range(&self, request: MessagesRangeRequest) -> Result<MessagesRangeResponse, Error> {
         let limits = self.store.settings.limits;
         let planned =
             self.store.plan(&request.session_id, |state| page::messages_range(state, &request, &limits))?;
@@ -129,7 +126,10 @@ impl Store {
     }
 
     /// Plans a tail, and reads it. What its plan depends on is read between attempts, never while the state is held.
-    fn tail(&self, request: &MessagesTailRequest) -> Result<(Vec<(Wanted, Option<Fetched>)>, Elided, bool), Error> {
+    fn tail(
+        &self,
+        request: &MessagesTailRequest,
+    ) -> Result<(Vec<(Wanted, Option<Fetched>)>, Elided, bool), Error> {
         let limits = self.settings.limits;
         let mut read: HashMap<NodeIx, Option<Fetched>> = HashMap::new();
         loop {
@@ -198,7 +198,8 @@ fn around(state: &SessionState, ix: NodeIx) -> Vec<NodeIx> {
     const AHEAD: usize = 64;
     let depth = state.node(ix).depth() as usize;
     let before = state.path().get(depth.saturating_sub(AHEAD)..depth).unwrap_or_default();
-    let readable = before.iter().filter(|ix| !state.node(**ix).is_damaged() && state.node(**ix).kind() != NodeKind::Lost);
+    let readable =
+        before.iter().filter(|ix| !state.node(**ix).is_damaged() && state.node(**ix).kind() != NodeKind::Lost);
     readable.copied().chain([ix]).collect()
 }
 

@@ -53,7 +53,9 @@ impl Store {
                 self.progress.begin("Catching up after a crash", told.len() as u64);
                 for (done, id) in told.iter().enumerate() {
                     match self.catalogue.get(id)? {
-                        Some(row) if self.log.stamp(At::Live(id))?.is_none() => self.forget_missing(&row.file.key)?,
+                        Some(row) if self.log.stamp(At::Live(id))?.is_none() => {
+                            self.forget_missing(&row.file.key)?
+                        }
                         _ => self.look_again(id)?,
                     }
                     self.progress.step(done as u64 + 1);
@@ -204,10 +206,8 @@ impl Store {
 
     fn row(&self, id: &SessionId, read: &Read, standing: Standing) -> Row {
         let state = &read.state;
-        let base = state.base().map(|base| FileKey {
-            session_id: base.session_id.clone(),
-            born: base.born.to_string(),
-        });
+        let base =
+            state.base().map(|base| FileKey { session_id: base.session_id.clone(), born: base.born.to_string() });
         Row {
             file: Arc::new(SessionFile {
                 key: FileKey { session_id: id.clone(), born: state.born().to_string() },

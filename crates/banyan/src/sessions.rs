@@ -186,8 +186,6 @@ impl Sessions {
     }
 }
 
-fn lock(
-    shard: &Mutex<HashMap<SessionId, Arc<Session>>>,
-) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
+fn lock(shard: &Mutex<HashMap<SessionId, Arc<Session>>>) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use banyan_core::event;
 use banyan_core::state::NodeIx;
 use banyan_log::{Replay, SessionLog};
 use banyan_model::{
-    CommitNo, Error, Event, EventFilter, EventPayload, MessageAddedEvent, MessageUpdatedEvent, Position,
-    Revision, SessionEntry, SessionId,
+    CommitNo, Error, Event, EventFilter, EventPayload, MessageUpdatedEvent, Position, Revision, SessionEntry,
+    SessionId,
 };
 
 use crate::Banyan;
@@ -155,7 +156,8 @@ impl Subscription {
             match self.store.tell_more(backlog, &self.filters)? {
                 More::Some(events) => {
                     let since = Position::new(self.seat.since, WHOLE);
-                    let new = events.into_iter().filter(|event| event.position > self.seen && event.position <= since);
+                    let new =
+                        events.into_iter().filter(|event| event.position > self.seen && event.position <= since);
                     self.ready.extend(new.map(|event| Delivery::Event(Arc::new(event))));
                 }
                 More::Done => {
@@ -213,26 +215,23 @@ impl Store {
         let planned = self.look(id, |state| {
             let wanted: Vec<Wanted> =
                 (0..state.nodes().len() as u32).map(|ix| Wanted::of(state, NodeIx(ix))).collect();
-            let bare = |payload, role| Event {
+            let created = Event {
                 position: Position::BEGINNING,
-                payload,
-                role,
+                payload: EventPayload::Created(created_event(state.meta())),
+                role: None,
                 metadata: state.metadata().cloned(),
             };
-            let created = bare(EventPayload::Created(created_event(state.meta())), None);
             (state.last_commit(), state.sources().to_vec(), wanted, created)
         })?;
         let Some((commit, sources, wanted, created)) = planned else { return Ok(None) };
         let mut events = vec![created.clone()];
         for (wanted, fetched) in wanted.iter().zip(self.fetch(&sources, &wanted)?) {
             let Some(fetched) = fetched else { continue };
-            let bare = |payload| Event { payload, role: wanted.kind.role(), ..created.clone() };
             let entry = wanted.entry(fetched);
-            let revision = entry.revision();
-            let added = added_event(id, entry);
-            let updated = updated_event(&added, revision);
-            events.push(bare(EventPayload::MessageAdded(added)));
-            events.extend(updated.map(|updated| bare(EventPayload::MessageUpdated(updated))));
+            let updated = updated_event(id, &entry);
+            let (added, role) = event::added(id.clone(), entry)?;
+            let payloads = [Some(added), updated].into_iter().flatten();
+            events.extend(payloads.map(|payload| Event { payload, role, ..created.clone() }));
         }
         Ok(Some(Snapshot { commit, events }))
     }
@@ -270,27 +269,17 @@ fn the_one_session(filters: &[EventFilter]) -> Option<SessionId> {
     filters.iter().all(|filter| filter.session_id.as_ref() == Some(&first)).then_some(first)
 }
 
-fn added_event(session: &SessionId, entry: SessionEntry) -> MessageAddedEvent {
-    let (entry_id, parent_id) = (entry.id().clone(), entry.parent_id().cloned());
-    let (timestamp, origin) = (entry.timestamp(), entry.origin().cloned());
-    let (message, custom) = match entry {
-        SessionEntry::Message(entry) => (Some(entry.message), None),
-        SessionEntry::Custom(entry) => {
-            (None, Some(banyan_model::CustomPayload { custom_type: entry.custom_type, data: entry.data }))
-        }
-    };
-    MessageAddedEvent { session_id: session.clone(), entry_id, parent_id, message, custom, origin, timestamp }
-}
-
 /// For a message that has changed: its revision, so that a later update is not taken for an older one.
-fn updated_event(added: &MessageAddedEvent, revision: Revision) -> Option<MessageUpdatedEvent> {
-    let message = added.message.clone().filter(|_| revision > Revision(0))?;
-    Some(MessageUpdatedEvent {
-        session_id: added.session_id.clone(),
-        entry_id: added.entry_id.clone(),
-        message,
-        revision,
-        origin: added.origin.clone(),
-        timestamp: added.timestamp,
+fn updated_event(session: &SessionId, entry: &SessionEntry) -> Option<EventPayload> {
+    let SessionEntry::Message(entry) = entry else { return None };
+    (entry.revision > Revision(0)).then(|| {
+        EventPayload::MessageUpdated(MessageUpdatedEvent {
+            session_id: session.clone(),
+            entry_id: entry.id.clone(),
+            message: entry.message.clone(),
+            revision: entry.revision,
+            origin: entry.origin.clone(),
+            timestamp: entry.timestamp,
+        })
     })
 }

@@ -116,4 +116,3 @@ pub(crate) fn created_event(meta: &SessionMeta) -> CreatedEvent {
         created_at: meta.created_at,
     }
 }
-

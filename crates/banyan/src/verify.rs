@@ -74,15 +74,15 @@ pub fn verify(dir: impl AsRef<Path>, progress: &dyn Progress) -> Result<Report, 
 pub fn verify_on(disk: Arc<dyn Disk>, progress: &dyn Progress) -> Result<Report, OpenError> {
     // Before the log recovers, which takes what is damaged for what was never finished.
     let oddities = inspect::write_ahead_log(disk.as_ref())?.into_iter().chain(inspect::journal(disk.as_ref())?);
-    let mut findings: Vec<Finding> =
-        oddities.map(|oddity| damage(oddity.path, None, oddity.reason)).collect();
+    let mut findings: Vec<Finding> = oddities.map(|oddity| damage(oddity.path, None, oddity.reason)).collect();
     let (log, recovered) = FsLog::open(Arc::clone(&disk), banyan_log::Options::default())?;
     findings.extend(recovered.warnings.iter().map(|warning| {
         let (file, reason) = warning.split_once(": ").unwrap_or(("the write-ahead log", warning));
         damage(file.to_owned(), None, reason.to_owned())
     }));
     let store = Store::for_reading(log, Options::default())?;
-    let mut check = Check { store, disk, report: Report { findings, ..Report::default() }, good_blobs: HashMap::new() };
+    let mut check =
+        Check { store, disk, report: Report { findings, ..Report::default() }, good_blobs: HashMap::new() };
     check.sessions(progress)?;
     check.bases()?;
     check.blobs()?;

@@ -15,7 +15,8 @@ fn a_fork_of_a_fork_stays_whole_when_both_sources_are_deleted_and_the_store_is_o
         serde_json::from_str(&answer).unwrap()
     };
     let message = json!({"role": "user", "content": [{"type": "text", "text": "hello"}], "timestamp": 1});
-    let add = |id: &Value| call("session::append", json!({"session_id": id, "message": message}))["entry_id"].clone();
+    let add =
+        |id: &Value| call("session::append", json!({"session_id": id, "message": message}))["entry_id"].clone();
     let fork = |id: &Value, entry: &Value| {
         call("session::fork", json!({"session_id": id, "entry_id": entry}))["session_id"].clone()
     };

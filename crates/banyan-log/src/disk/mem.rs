@@ -142,10 +142,7 @@ impl MemDisk {
         let tree = read(&self.0.tree);
         let mut paths = Vec::new();
         for (path, dir) in &tree.dirs {
-            let files = dir
-                .now
-                .iter()
-                .filter(|(_, node)| matches!(node, Node::File(_)));
+            let files = dir.now.iter().filter(|(_, node)| matches!(node, Node::File(_)));
             paths.extend(files.map(|(name, _)| join(path, name)));
         }
         paths.sort();
@@ -153,10 +150,7 @@ impl MemDisk {
     }
 
     fn open_file(&self, inode: Arc<Inode>) -> Arc<dyn DiskFile> {
-        Arc::new(MemFile {
-            disk: self.0.clone(),
-            inode,
-        })
+        Arc::new(MemFile { disk: self.0.clone(), inode })
     }
 }
 
@@ -177,11 +171,7 @@ impl Disk for MemDisk {
             tree.expect_dir(split(path).0)?;
             self.0.expect_room()?;
             let inode = self.0.new_file();
-            tree.change(
-                op,
-                Vec::new(),
-                vec![(path, Some(Node::File(inode.clone())))],
-            );
+            tree.change(op, Vec::new(), vec![(path, Some(Node::File(inode.clone())))]);
             Ok(self.open_file(inode))
         })
     }
@@ -189,11 +179,7 @@ impl Disk for MemDisk {
     /// Each directory that is made counts as an operation, and is durable when its parent is synced.
     fn create_dir(&self, path: &str) -> io::Result<()> {
         self.0.alive()?;
-        let path = if path.is_empty() {
-            path
-        } else {
-            checked(path)?
-        };
+        let path = if path.is_empty() { path } else { checked(path)? };
         for dir in ancestors(path).chain([path]) {
             if read(&self.0.tree).dirs.contains_key(dir) {
                 continue;
@@ -207,10 +193,7 @@ impl Disk for MemDisk {
                 tree.change(op, Vec::new(), vec![(dir, Some(Node::Dir))]);
                 if !op.dying {
                     let made = op.stamp;
-                    tree.dirs.entry(dir.to_owned()).or_insert(Dir {
-                        made,
-                        ..Dir::default()
-                    });
+                    tree.dirs.entry(dir.to_owned()).or_insert(Dir { made, ..Dir::default() });
                 }
                 Ok(())
             })?;
@@ -227,10 +210,8 @@ impl Disk for MemDisk {
                 None => Ok(Vec::new()),
             };
         };
-        let listed = found.now.iter().map(|(name, node)| Listed {
-            name: name.clone(),
-            is_dir: matches!(node, Node::Dir),
-        });
+        let listed =
+            found.now.iter().map(|(name, node)| Listed { name: name.clone(), is_dir: matches!(node, Node::Dir) });
         Ok(listed.collect())
     }
 
@@ -245,11 +226,7 @@ impl Disk for MemDisk {
             if from == to {
                 return Ok(());
             }
-            let needs = if split(from).0 == split(to).0 {
-                Vec::new()
-            } else {
-                tree.makers(to)
-            };
+            let needs = if split(from).0 == split(to).0 { Vec::new() } else { tree.makers(to) };
             tree.change(op, needs, vec![(from, None), (to, Some(Node::File(inode)))]);
             if let Some(replaced) = replaced {
                 self.0.unlink(&replaced);

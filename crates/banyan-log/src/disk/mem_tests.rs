@@ -110,15 +110,9 @@ fn given_a_tree_when_listed_opened_or_removed_then_it_behaves_as_a_file_system()
     disk.create_dir("").unwrap();
     disk.create("a/f").unwrap();
 
-    let listed = |name: &str, is_dir| Listed {
-        name: name.to_owned(),
-        is_dir,
-    };
+    let listed = |name: &str, is_dir| Listed { name: name.to_owned(), is_dir };
     assert_eq!(disk.list("").unwrap(), [listed("a", true)]);
-    assert_eq!(
-        disk.list("a").unwrap(),
-        [listed("b", true), listed("f", false)]
-    );
+    assert_eq!(disk.list("a").unwrap(), [listed("b", true), listed("f", false)]);
     assert_eq!(disk.list("none").unwrap(), []);
     assert!(disk.open("none/f").unwrap().is_none());
     disk.remove("none/f").unwrap();

@@ -22,17 +22,12 @@ pub struct OsDisk {
 impl OsDisk {
     /// The disk whose paths start at `root`, which need not exist yet.
     pub fn new(root: PathBuf) -> Self {
-        Self {
-            root,
-            root_handle: OnceLock::new(),
-        }
+        Self { root, root_handle: OnceLock::new() }
     }
 
     fn at(&self, path: &str) -> io::Result<PathBuf> {
         let relative = Path::new(path);
-        let inside = relative
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
+        let inside = relative.components().all(|part| matches!(part, Component::Normal(_)));
         if inside {
             Ok(self.root.join(relative))
         } else {
@@ -155,11 +150,7 @@ impl Disk for OsDisk {
         let mut dirs = vec![String::new()];
         while let Some(dir) = dirs.pop() {
             for Listed { name, is_dir } in self.list(&dir)? {
-                let path = if dir.is_empty() {
-                    name
-                } else {
-                    format!("{dir}/{name}")
-                };
+                let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
                 if is_dir {
                     dirs.push(path);
                 } else if let Some(file) = self.open(&path)? {
@@ -253,26 +244,14 @@ fn flush_dir(dir: &Path) -> io::Result<()> {
 }
 
 fn open_or_create(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
 /// The text is a courtesy to whoever is refused: a full disk must not keep a store from opening.
 fn write_owner(file: &File, owner: &str) -> io::Result<()> {
     let written = write_all(file, 0, owner.as_bytes());
     match written.and_then(|()| file.set_len(owner.len() as u64)) {
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
-            ) =>
-        {
-            file.set_len(0)
-        }
+        Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => file.set_len(0),
         outcome => outcome,
     }
 }

@@ -10,11 +10,7 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "banyan-os-disk-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("banyan-os-disk-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).unwrap();
         Self(path)
@@ -38,10 +34,7 @@ fn listed(disk: &OsDisk, dir: &str) -> Vec<Listed> {
 }
 
 fn name(name: &str, is_dir: bool) -> Listed {
-    Listed {
-        name: name.to_owned(),
-        is_dir,
-    }
+    Listed { name: name.to_owned(), is_dir }
 }
 
 fn content(disk: &OsDisk, path: &str) -> Option<Vec<u8>> {

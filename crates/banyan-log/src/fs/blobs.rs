@@ -19,12 +19,7 @@ pub(crate) struct Blobs {
 }
 
 impl Blobs {
-    pub(crate) fn put(
-        &self,
-        disk: &dyn Disk,
-        bytes: &[u8],
-        durability: Durability,
-    ) -> Result<BlobHash, LogError> {
+    pub(crate) fn put(&self, disk: &dyn Disk, bytes: &[u8], durability: Durability) -> Result<BlobHash, LogError> {
         let hash = blake3::hash(bytes).to_hex().to_string();
         let mut pins = self.lock();
         let path = layout::blob(&hash);

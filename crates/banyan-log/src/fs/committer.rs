@@ -46,10 +46,8 @@ impl Queued {
             }
             let mut end = None;
             if let Some(removal) = removal {
-                most += 512
-                    + removal.session.as_str().len() * 8
-                    + removal.tombstone.len()
-                    + removal.blobs.len() * 80;
+                most +=
+                    512 + removal.session.as_str().len() * 8 + removal.tombstone.len() + removal.blobs.len() * 80;
                 let path = layout::session(&removal.session);
                 let file = shared.files.ensure(&path).map_err(LogError::io(format!("opening {path}")))?;
                 end = Some((file, removal));
@@ -140,7 +138,9 @@ impl Committer {
             if queue.closing {
                 return None;
             }
+            queue.idle = true;
             queue = self.shared.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.idle = false;
         }
     }
 

@@ -56,7 +56,8 @@ pub fn journal(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
             continue;
         }
         if !rest.is_empty() {
-            let reason = format!("damaged from byte {} on: the order of later commits is lost", bytes.len() - rest.len());
+            let reason =
+                format!("damaged from byte {} on: the order of later commits is lost", bytes.len() - rest.len());
             oddities.push(Oddity { path, reason });
         }
     }

@@ -39,6 +39,8 @@ struct Inner {
     gone: bool,
     /// In the set of files that the next checkpoint must flush.
     dirty: bool,
+    /// How many wait for staged bytes to become visible. Telling nobody costs a system call too.
+    waiting: usize,
 }
 
 /// The line of a growing message.
@@ -79,6 +81,7 @@ impl LazyFile {
             trim: false,
             gone: false,
             dirty: false,
+            waiting: 0,
         };
         Self { path, fds, io: Mutex::new(()), inner: Mutex::new(inner), unstaged: Condvar::new() }
     }
@@ -170,7 +173,9 @@ impl LazyFile {
         } else {
             inner.tail.extend_from_slice(&staged);
         }
-        self.unstaged.notify_all();
+        if inner.waiting > 0 {
+            self.unstaged.notify_all();
+        }
     }
 
     /// Takes staged bytes back: their commit failed, and with it the log.
@@ -246,10 +251,7 @@ impl LazyFile {
     pub(crate) fn write_out(&self) -> io::Result<bool> {
         let _io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
         let (bytes, at, trim) = {
-            let mut inner = self.lock();
-            while !inner.staged.is_empty() && !inner.gone {
-                inner = self.unstaged.wait(inner).unwrap_or_else(PoisonError::into_inner);
-            }
+            let mut inner = self.unstaged();
             if inner.gone {
                 return Ok(false);
             }
@@ -351,13 +353,21 @@ impl LazyFile {
 
     /// Closes an open line, so that a reader finds whole lines only.
     pub(crate) fn close_open_line(&self) {
-        let mut inner = self.lock();
-        while !inner.staged.is_empty() && !inner.gone {
-            inner = self.unstaged.wait(inner).unwrap_or_else(PoisonError::into_inner);
-        }
+        let mut inner = self.unstaged();
         let mut closing = Vec::new();
         inner.close_line(&mut closing);
         inner.tail.extend_from_slice(&closing);
+    }
+
+    /// The lock, once nothing is staged.
+    fn unstaged(&self) -> MutexGuard<'_, Inner> {
+        let mut inner = self.lock();
+        inner.waiting += 1;
+        while !inner.staged.is_empty() && !inner.gone {
+            inner = self.unstaged.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        inner.waiting -= 1;
+        inner
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -106,9 +106,11 @@ impl FsLog {
         let shared = Arc::new(Shared::new(disk, options, Files::new(fds)));
         let recovered = recovery::recover(&shared)?;
         let bases = shared.disk.list(layout::BASES).map_err(LogError::io("listing bases"))?;
-        shared.retained.write().unwrap_or_else(PoisonError::into_inner).extend(
-            bases.iter().filter_map(|listed| layout::stem(&listed.name)?.parse::<Born>().ok()),
-        );
+        shared
+            .retained
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(bases.iter().filter_map(|listed| layout::stem(&listed.name)?.parse::<Born>().ok()));
         Ok((Self { shared, threads: Mutex::default(), lock: Mutex::new(Some(lock)) }, recovered))
     }
 
@@ -126,10 +128,7 @@ impl FsLog {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let committer = Committer::new(Arc::clone(&self.shared));
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-            thread::Builder::new()
-                .name(name.to_owned())
-                .spawn(work)
-                .map_err(LogError::io("starting a thread"))
+            thread::Builder::new().name(name.to_owned()).spawn(work).map_err(LogError::io("starting a thread"))
         };
         threads.push(spawn("banyan-commit", Box::new(move || committer.run()))?);
         if self.shared.options.background {
@@ -265,8 +264,7 @@ impl FsLog {
             return Err((item, LogError::Poisoned(reason.clone())));
         }
         queue.items.push(item);
-        // One waiter at most: the committer.
-        if queue.items.len() == 1 {
+        if queue.idle {
             self.shared.arrived.notify_one();
         }
         Ok(())
@@ -284,12 +282,7 @@ impl SessionLog for FsLog {
         }
     }
 
-    fn scan(
-        &self,
-        at: At<'_>,
-        from: u64,
-        visit: &mut dyn FnMut(u64, &[u8]),
-    ) -> Result<Option<Scanned>, LogError> {
+    fn scan(&self, at: At<'_>, from: u64, visit: &mut dyn FnMut(u64, &[u8])) -> Result<Option<Scanned>, LogError> {
         match self.find(at)? {
             Some(file) => scan::scan(&file, from, visit).map(Some),
             None => Ok(None),

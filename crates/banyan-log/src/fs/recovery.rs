@@ -8,9 +8,9 @@ use banyan_model::CommitNo;
 
 use super::checkpoint::Sealed;
 use super::frame::Op;
+use super::layout;
 use super::segment::{self, Header};
 use super::shared::Shared;
-use super::layout;
 use crate::LogError;
 use crate::disk::Disk;
 

@@ -47,9 +47,10 @@ impl Bookmarks {
 pub(crate) fn journal_files(shared: &Shared) -> Result<Vec<u64>, LogError> {
     let listed = shared.disk.list(layout::JOURNAL).map_err(LogError::io("listing the journal"))?;
     let on_disk = listed.into_iter().map(|listed| listed.name);
-    let in_memory = shared.files.unwritten().into_iter().filter_map(|path| {
-        path.strip_prefix(layout::JOURNAL).map(|name| name.trim_start_matches('/').to_owned())
-    });
+    let in_memory =
+        shared.files.unwritten().into_iter().filter_map(|path| {
+            path.strip_prefix(layout::JOURNAL).map(|name| name.trim_start_matches('/').to_owned())
+        });
     let mut firsts: Vec<u64> = on_disk
         .chain(in_memory)
         .filter_map(|name| u64::from_str_radix(name.strip_suffix(".log")?, 16).ok())

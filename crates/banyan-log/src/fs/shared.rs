@@ -49,6 +49,8 @@ pub(crate) type BeforeDrop = Box<dyn Fn(CommitNo) -> Result<(), LogError> + Send
 #[derive(Default)]
 pub(crate) struct Queue {
     pub(crate) items: Vec<Item>,
+    /// The committer sleeps. Waking one that does not costs a system call.
+    pub(crate) idle: bool,
     pub(crate) closing: bool,
     pub(crate) poison: Option<String>,
 }

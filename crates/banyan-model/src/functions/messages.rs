@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentMessage, ContentBlock, CustomPayload, EntryId, Json, Object, Revision, SessionEntry,
-    SessionId, Usage,
+    AgentMessage, ContentBlock, CustomPayload, EntryId, Json, Object, Revision, SessionEntry, SessionId, Usage,
 };
 
 /// Appends one entry: either `message` or `custom`, not both.

@@ -79,11 +79,7 @@ pub struct MessageItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Object>,
     /// Whether parts of the message were left out.
-    #[serde(
-        default,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
     pub elided: bool,
 }
 

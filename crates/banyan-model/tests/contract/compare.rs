@@ -17,13 +17,7 @@ pub(crate) struct Comparison {
 
 /// Compares two root schemas.
 pub(crate) fn compare(ours: &Value, theirs: &Value, place: &str, found: &mut Comparison) {
-    Walk {
-        our_root: ours,
-        their_root: theirs,
-        open: Vec::new(),
-        found,
-    }
-    .walk(ours, theirs, place, "");
+    Walk { our_root: ours, their_root: theirs, open: Vec::new(), found }.walk(ours, theirs, place, "");
 }
 
 struct Walk<'a> {
@@ -54,60 +48,26 @@ impl<'a> Walk<'a> {
         self.same(our.name, their.name, place, "is called");
         match (our.form, their.form) {
             (Form::Anything, Form::Anything) => {}
-            (Form::Words(our), Form::Words(their)) => {
-                self.same(our, their, place, "takes the words")
-            }
-            (Form::List(our), Form::List(their)) => {
-                self.walk(our, their, &format!("{place}[]"), owner)
-            }
+            (Form::Words(our), Form::Words(their)) => self.same(our, their, place, "takes the words"),
+            (Form::List(our), Form::List(their)) => self.walk(our, their, &format!("{place}[]"), owner),
             (
-                Form::Scalar {
-                    kind,
-                    format,
-                    minimum,
-                },
-                Form::Scalar {
-                    kind: their_kind,
-                    format: their_format,
-                    minimum: their_minimum,
-                },
-            ) => self.same(
-                (kind, format, minimum),
-                (their_kind, their_format, their_minimum),
-                place,
-                "is a",
-            ),
+                Form::Scalar { kind, format, minimum },
+                Form::Scalar { kind: their_kind, format: their_format, minimum: their_minimum },
+            ) => self.same((kind, format, minimum), (their_kind, their_format, their_minimum), place, "is a"),
             (
-                Form::Object {
-                    fields,
-                    required,
-                    open,
-                },
-                Form::Object {
-                    fields: their_fields,
-                    required: their_required,
-                    open: their_open,
-                },
+                Form::Object { fields, required, open },
+                Form::Object { fields: their_fields, required: their_required, open: their_open },
             ) => {
                 self.same(open, their_open, place, "takes any field");
                 self.same(required, their_required, place, "requires");
                 for (name, their_field) in their_fields {
                     match fields.get(name) {
-                        Some(field) => {
-                            self.field(field, their_field, &format!("{place}.{name}"), owner)
-                        }
-                        None => self
-                            .found
-                            .differences
-                            .push(format!("{place}.{name} is missing")),
+                        Some(field) => self.field(field, their_field, &format!("{place}.{name}"), owner),
+                        None => self.found.differences.push(format!("{place}.{name} is missing")),
                     }
                 }
-                let added = fields
-                    .keys()
-                    .filter(|name| !their_fields.contains_key(*name));
-                self.found
-                    .additions
-                    .extend(added.map(|name| format!("{owner}.{name}")));
+                let added = fields.keys().filter(|name| !their_fields.contains_key(*name));
+                self.found.additions.extend(added.map(|name| format!("{owner}.{name}")));
             }
             (Form::Variants(our), Form::Variants(their)) => {
                 for (tag, their_variant) in &their {
@@ -116,21 +76,13 @@ impl<'a> Walk<'a> {
                             let place = format!("{place}<{tag}>");
                             self.walk(variant, their_variant, &place, &format!("{owner}<{tag}>"));
                         }
-                        None => self
-                            .found
-                            .differences
-                            .push(format!("{place}<{tag}> is missing")),
+                        None => self.found.differences.push(format!("{place}<{tag}> is missing")),
                     }
                 }
                 let added = our.keys().filter(|tag| !their.contains_key(*tag));
-                self.found
-                    .additions
-                    .extend(added.map(|tag| format!("{owner}<{tag}>")));
+                self.found.additions.extend(added.map(|tag| format!("{owner}<{tag}>")));
             }
-            _ => self
-                .found
-                .differences
-                .push(format!("{place} is {ours}, in the contract {theirs}")),
+            _ => self.found.differences.push(format!("{place} is {ours}, in the contract {theirs}")),
         }
     }
 
@@ -140,17 +92,9 @@ impl<'a> Walk<'a> {
         self.walk(ours, theirs, place, owner);
     }
 
-    fn same<T: PartialEq + std::fmt::Debug>(
-        &mut self,
-        ours: T,
-        theirs: T,
-        place: &str,
-        what: &str,
-    ) {
+    fn same<T: PartialEq + std::fmt::Debug>(&mut self, ours: T, theirs: T, place: &str, what: &str) {
         if ours != theirs {
-            self.found.differences.push(format!(
-                "{place} {what} {ours:?}, in the contract {theirs:?}"
-            ));
+            self.found.differences.push(format!("{place} {what} {ours:?}, in the contract {theirs:?}"));
         }
     }
 }

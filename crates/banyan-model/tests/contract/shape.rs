@@ -14,55 +14,30 @@ pub(crate) struct Shape<'a> {
 /// What is allowed besides `null`.
 pub(crate) enum Form<'a> {
     Anything,
-    Scalar {
-        kind: &'a str,
-        format: Option<&'a str>,
-        minimum: Option<f64>,
-    },
+    Scalar { kind: &'a str, format: Option<&'a str>, minimum: Option<f64> },
     Words(BTreeSet<&'a str>),
     List(&'a Value),
-    Object {
-        fields: &'a Map<String, Value>,
-        required: BTreeSet<&'a str>,
-        open: bool,
-    },
+    Object { fields: &'a Map<String, Value>, required: BTreeSet<&'a str>, open: bool },
     Variants(BTreeMap<&'a str, &'a Value>),
 }
 
 /// Reads a schema; `root` is where its references lead.
 pub(crate) fn shape<'a>(schema: &'a Value, root: &'a Value) -> Shape<'a> {
     let Some(keys) = schema.as_object() else {
-        return Shape {
-            name: None,
-            nullable: false,
-            form: Form::Anything,
-        };
+        return Shape { name: None, nullable: false, form: Form::Anything };
     };
     if let Some(reference) = keys.get("$ref").and_then(Value::as_str) {
-        let pointer = reference
-            .strip_prefix('#')
-            .expect("references stay in the document");
+        let pointer = reference.strip_prefix('#').expect("references stay in the document");
         let target = root.pointer(pointer).expect("references lead somewhere");
-        return Shape {
-            name: pointer.rsplit('/').next(),
-            ..shape(target, root)
-        };
+        return Shape { name: pointer.rsplit('/').next(), ..shape(target, root) };
     }
     if let Some([only]) = list(keys, "allOf") {
         return shape(only, root);
     }
     if let Some(options) = list(keys, "anyOf") {
-        let (null, other): (Vec<_>, Vec<_>) =
-            options.iter().partition(|option| option["type"] == "null");
-        assert_eq!(
-            (null.len(), other.len()),
-            (1, 1),
-            "anyOf is only used for `T or null`: {schema}"
-        );
-        return Shape {
-            nullable: true,
-            ..shape(other[0], root)
-        };
+        let (null, other): (Vec<_>, Vec<_>) = options.iter().partition(|option| option["type"] == "null");
+        assert_eq!((null.len(), other.len()), (1, 1), "anyOf is only used for `T or null`: {schema}");
+        return Shape { nullable: true, ..shape(other[0], root) };
     }
     let types: Vec<&str> = match keys.get("type") {
         Some(Value::String(one)) => vec![one],
@@ -72,11 +47,7 @@ pub(crate) fn shape<'a>(schema: &'a Value, root: &'a Value) -> Shape<'a> {
     Shape {
         name: keys.get("title").and_then(Value::as_str),
         nullable: types.contains(&"null"),
-        form: form(
-            keys,
-            types.iter().find(|kind| **kind != "null").copied(),
-            root,
-        ),
+        form: form(keys, types.iter().find(|kind| **kind != "null").copied(), root),
     }
 }
 
@@ -94,18 +65,10 @@ fn form<'a>(keys: &'a Map<String, Value>, kind: Option<&'a str>, root: &'a Value
         None => Form::Anything,
         Some("array") => Form::List(&keys["items"]),
         Some("object") => {
-            static NONE: std::sync::LazyLock<Map<String, Value>> =
-                std::sync::LazyLock::new(Map::new);
+            static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
             Form::Object {
-                fields: keys
-                    .get("properties")
-                    .and_then(Value::as_object)
-                    .unwrap_or(&NONE),
-                required: list(keys, "required")
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Value::as_str)
-                    .collect(),
+                fields: keys.get("properties").and_then(Value::as_object).unwrap_or(&NONE),
+                required: list(keys, "required").into_iter().flatten().filter_map(Value::as_str).collect(),
                 open: keys.get("additionalProperties") == Some(&Value::Bool(true)),
             }
         }
@@ -125,26 +88,17 @@ fn one_of<'a>(options: &'a [Value], root: &'a Value) -> Form<'a> {
         match shape(option, root).form {
             Form::Words(more) => words.extend(more),
             Form::Object { fields, .. } => {
-                let tag = fields
-                    .values()
-                    .find_map(|field| match shape(field, root).form {
-                        Form::Words(words) if words.len() == 1 => words.first().copied(),
-                        _ => None,
-                    });
+                let tag = fields.values().find_map(|field| match shape(field, root).form {
+                    Form::Words(words) if words.len() == 1 => words.first().copied(),
+                    _ => None,
+                });
                 variants.insert(tag.expect("a variant names itself"), option);
             }
             _ => panic!("oneOf is only used for words and tagged objects: {option}"),
         }
     }
-    assert!(
-        words.is_empty() || variants.is_empty(),
-        "words and objects are not mixed"
-    );
-    if variants.is_empty() {
-        Form::Words(words)
-    } else {
-        Form::Variants(variants)
-    }
+    assert!(words.is_empty() || variants.is_empty(), "words and objects are not mixed");
+    if variants.is_empty() { Form::Words(words) } else { Form::Variants(variants) }
 }
 
 fn list<'a>(keys: &'a Map<String, Value>, key: &str) -> Option<&'a [Value]> {

@@ -41,10 +41,7 @@ fn given_a_synced_file_when_its_directory_is_not_synced_then_it_can_be_lost() {
     file.sync().unwrap();
 
     assert_eq!(all(&disk.after_crash(Fate::LoseUnsynced)), []);
-    assert_eq!(
-        outcomes(&disk, all),
-        [files(&[]), files(&[("f", b"x")])].into()
-    );
+    assert_eq!(outcomes(&disk, all), [files(&[]), files(&[("f", b"x")])].into());
 }
 
 #[test]
@@ -170,15 +167,7 @@ fn given_unsynced_writes_when_fate_is_random_then_they_are_lost_kept_torn_and_re
         sectors.map(whole).collect::<Vec<_>>()
     });
 
-    let expected: [&[u8]; 7] = [
-        &[],
-        &[1],
-        &[1, 1],
-        &[1, 1, 2],
-        &[0, 0, 2],
-        &[0, 1],
-        &[0, 0, 0],
-    ];
+    let expected: [&[u8]; 7] = [&[], &[1], &[1, 1], &[1, 1, 2], &[0, 0, 2], &[0, 1], &[0, 0, 0]];
     for outcome in expected {
         assert!(found.contains(outcome), "{outcome:?} is not in {found:?}");
     }
@@ -209,9 +198,7 @@ fn given_the_same_seeds_when_crashed_again_then_the_same_disk_is_found() {
         for name in ["a", "b", "c"] {
             disk.create(name).unwrap().write_at(9, &[1; 3000]).unwrap();
         }
-        (0..50)
-            .map(|seed| all(&disk.after_crash(Fate::Random(seed))))
-            .collect::<Vec<_>>()
+        (0..50).map(|seed| all(&disk.after_crash(Fate::Random(seed)))).collect::<Vec<_>>()
     };
 
     assert_eq!(run(), run());
@@ -251,11 +238,8 @@ fn given_a_crash_in_a_change_of_names_when_the_power_is_back_then_it_may_have_be
         assert!(MemDisk::is_crash(&act(&disk).unwrap_err()));
 
         assert_eq!(disk.after_crash(Fate::KeepAll).paths(), ["f"]);
-        let expected: BTreeSet<Vec<String>> = [
-            vec!["f".to_owned()],
-            done.iter().map(|path| path.to_string()).collect(),
-        ]
-        .into();
+        let expected: BTreeSet<Vec<String>> =
+            [vec!["f".to_owned()], done.iter().map(|path| path.to_string()).collect()].into();
         assert_eq!(outcomes(&disk, MemDisk::paths), expected);
     }
 }

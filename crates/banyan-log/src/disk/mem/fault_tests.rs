@@ -59,10 +59,7 @@ fn given_every_operation_when_counted_then_each_changing_one_is_one() {
     assert_eq!(counted(&|| disk.sync_dir("").unwrap()), 1);
     assert_eq!(counted(&|| disk.sync_all().unwrap()), 1);
     assert_eq!(counted(&|| drop(disk.lock("lock", "me").unwrap())), 0);
-    assert_eq!(
-        counted(&|| drop((file.len(), disk.list(""), disk.open("g")))),
-        0
-    );
+    assert_eq!(counted(&|| drop((file.len(), disk.list(""), disk.open("g")))), 0);
     assert_eq!(counted(&|| disk.write_file("h", b"x")), 0);
     assert_eq!(counted(&|| disk.remove_file("h")), 0);
 }

@@ -44,11 +44,7 @@ impl DiskFile for MemFile {
                 let edit = Edit::Write(start, Cow::Borrowed(&data[..fits]));
                 self.disk.edit(op, &self.inode, &mut state, edit);
             }
-            if fits < data.len() {
-                Err(ErrorKind::StorageFull.into())
-            } else {
-                Ok(())
-            }
+            if fits < data.len() { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
         })
     }
 
@@ -59,8 +55,7 @@ impl DiskFile for MemFile {
             if len > self.disk.reach(&state) {
                 return Err(ErrorKind::StorageFull.into());
             }
-            self.disk
-                .edit(op, &self.inode, &mut state, Edit::SetLen(len));
+            self.disk.edit(op, &self.inode, &mut state, Edit::SetLen(len));
             Ok(())
         })
     }

@@ -85,11 +85,7 @@ impl State {
         // Data is often written back in order, so chance tries that often.
         let in_order = dice.one_in(4).then(|| dice.below(self.pending.len()));
         for (index, change) in self.pending.iter().enumerate() {
-            let Change {
-                stamp,
-                in_flight,
-                edit,
-            } = change;
+            let Change { stamp, in_flight, edit } = change;
             match (fate, edit) {
                 (Fate::LoseUnsynced, _) => {}
                 (Fate::TornLast, Edit::Write(offset, data)) if last == Some(*stamp) => {

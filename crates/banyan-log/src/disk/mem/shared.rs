@@ -64,11 +64,7 @@ impl Shared {
     }
 
     pub(super) fn alive(&self) -> io::Result<()> {
-        if self.crashed.load(SeqCst) {
-            Err(io::Error::other(SimulatedCrash))
-        } else {
-            Ok(())
-        }
+        if self.crashed.load(SeqCst) { Err(io::Error::other(SimulatedCrash)) } else { Ok(()) }
     }
 
     pub(super) fn tick(&self) -> u64 {
@@ -77,10 +73,7 @@ impl Shared {
 
     /// An empty file that is about to get its first name.
     pub(super) fn new_file(&self) -> Arc<Inode> {
-        let inode = Inode::new(Image {
-            modified: self.tick(),
-            ..Image::default()
-        });
+        let inode = Inode::new(Image { modified: self.tick(), ..Image::default() });
         write(&inode.0).links = 1;
         inode
     }
@@ -90,12 +83,7 @@ impl Shared {
         self.alive()?;
         let number = self.ops.fetch_add(1, SeqCst) + 1;
         let dying = number >= self.crash_at.load(SeqCst);
-        let result = act(&Op {
-            number,
-            stamp: self.tick(),
-            dying,
-            recorded: self.seed.is_some(),
-        });
+        let result = act(&Op { number, stamp: self.tick(), dying, recorded: self.seed.is_some() });
         if dying {
             self.crashed.store(true, SeqCst);
         }
@@ -109,11 +97,7 @@ impl Shared {
             if !op.dying {
                 act(fails)?;
             }
-            if fails {
-                Err(io::Error::from_raw_os_error(EIO))
-            } else {
-                Ok(())
-            }
+            if fails { Err(io::Error::from_raw_os_error(EIO)) } else { Ok(()) }
         })
     }
 
@@ -125,11 +109,7 @@ impl Shared {
         }
         if op.recorded {
             let (stamp, in_flight) = (op.stamp, op.dying);
-            state.pending.push(Change {
-                stamp,
-                in_flight,
-                edit: edit.into_owned(),
-            });
+            state.pending.push(Change { stamp, in_flight, edit: edit.into_owned() });
             if !mem::replace(&mut state.listed, true) {
                 lock(&self.dirty).push(inode.clone());
             }
@@ -152,37 +132,22 @@ impl Shared {
     }
 
     pub(super) fn free(&self) -> u64 {
-        self.capacity
-            .load(SeqCst)
-            .saturating_sub(self.used.load(SeqCst))
+        self.capacity.load(SeqCst).saturating_sub(self.used.load(SeqCst))
     }
 
     pub(super) fn expect_room(&self) -> io::Result<()> {
-        if self.free() == 0 {
-            Err(ErrorKind::StorageFull.into())
-        } else {
-            Ok(())
-        }
+        if self.free() == 0 { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
     /// The length to which a file can grow. One without a name takes no room.
     pub(super) fn reach(&self, state: &State) -> usize {
-        let free = if state.links == 0 {
-            u64::MAX
-        } else {
-            self.free()
-        };
-        state
-            .now
-            .bytes
-            .len()
-            .saturating_add(usize::try_from(free).unwrap_or(usize::MAX))
+        let free = if state.links == 0 { u64::MAX } else { self.free() };
+        state.now.bytes.len().saturating_add(usize::try_from(free).unwrap_or(usize::MAX))
     }
 
     /// How much of a write that finds room for `most` of its bytes is done.
     pub(super) fn some_of(&self, op: &Op, most: usize) -> usize {
-        self.seed
-            .map_or(most, |seed| Dice::new(seed, op.stamp).below(most + 1))
+        self.seed.map_or(most, |seed| Dice::new(seed, op.stamp).below(most + 1))
     }
 
     pub(super) fn after_crash(&self, fate: Fate) -> Self {
@@ -191,49 +156,28 @@ impl Shared {
             Fate::LoseUnsynced | Fate::KeepAll | Fate::TornLast => 0,
         };
         // With the clock, the same seed decides differently at each point of a run.
-        let disk = self
-            .seed
-            .unwrap_or_default()
-            .wrapping_add(self.clock.load(SeqCst));
+        let disk = self.seed.unwrap_or_default().wrapping_add(self.clock.load(SeqCst));
         let mut dice = Dice::new(disk, throw);
         let old = read(&self.tree);
         let names = match self.seed {
             Some(_) => old.found(fate, &mut dice),
-            None => old
-                .dirs
-                .iter()
-                .map(|(path, dir)| (path.clone(), dir.now.clone()))
-                .collect(),
+            None => old.dirs.iter().map(|(path, dir)| (path.clone(), dir.now.clone())).collect(),
         };
-        let files = || {
-            names
-                .values()
-                .flat_map(BTreeMap::values)
-                .filter_map(Node::as_file)
-        };
-        let last = files()
-            .filter_map(|inode| read(&inode.0).last_write())
-            .max();
+        let files = || names.values().flat_map(BTreeMap::values).filter_map(Node::as_file);
+        let last = files().filter_map(|inode| read(&inode.0).last_write()).max();
         let mut found: BTreeMap<*const Inode, Arc<Inode>> = BTreeMap::new();
         for inode in files() {
             let at = found.entry(Arc::as_ptr(inode)).or_insert_with(|| {
                 let state = read(&inode.0);
                 let recorded = self.seed.is_some();
-                Inode::new(if recorded {
-                    state.found(fate, last, &mut dice)
-                } else {
-                    state.now.clone()
-                })
+                Inode::new(if recorded { state.found(fate, last, &mut dice) } else { state.now.clone() })
             });
             write(&at.0).links += 1;
         }
         let disk = Self::new(self.seed);
         disk.clock.store(self.clock.load(SeqCst), SeqCst);
         disk.capacity.store(self.capacity.load(SeqCst), SeqCst);
-        let used = found
-            .values()
-            .map(|inode| read(&inode.0).now.bytes.len() as u64)
-            .sum();
+        let used = found.values().map(|inode| read(&inode.0).now.bytes.len() as u64).sum();
         disk.used.store(used, SeqCst);
         let mut tree = write(&disk.tree);
         for (path, mut now) in names {
@@ -242,18 +186,9 @@ impl Shared {
                     *node = Node::File(new.clone());
                 }
             }
-            let durable = now
-                .iter()
-                .map(|(name, node)| (name.clone(), (0, Some(node.clone()))));
+            let durable = now.iter().map(|(name, node)| (name.clone(), (0, Some(node.clone()))));
             let durable = durable.collect();
-            tree.dirs.insert(
-                path,
-                Dir {
-                    now,
-                    durable,
-                    ..Dir::default()
-                },
-            );
+            tree.dirs.insert(path, Dir { now, durable, ..Dir::default() });
         }
         drop(tree);
         disk

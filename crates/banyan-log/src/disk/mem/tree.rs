@@ -96,14 +96,7 @@ impl Tree {
             let in_flight = op.dying;
             let sets = sets.into_iter().map(|(path, node)| (path.to_owned(), node));
             let sets = sets.collect();
-            self.pending.insert(
-                op.stamp,
-                NameChange {
-                    in_flight,
-                    needs,
-                    sets,
-                },
-            );
+            self.pending.insert(op.stamp, NameChange { in_flight, needs, sets });
         }
     }
 
@@ -155,12 +148,7 @@ impl Tree {
         let durable = |path: &str| self.dirs.get(path).map(|dir| dir.durable.clone());
         let mut changed: BTreeMap<&str, DurableNames> = BTreeMap::new();
         for stamp in self.kept(fate, dice) {
-            for (path, node) in self
-                .pending
-                .get(&stamp)
-                .iter()
-                .flat_map(|change| &change.sets)
-            {
+            for (path, node) in self.pending.get(&stamp).iter().flat_map(|change| &change.sets) {
                 let (parent, name) = split(path);
                 let names = changed.entry(parent);
                 let names = names.or_insert_with(|| durable(parent).unwrap_or_default());
@@ -172,9 +160,7 @@ impl Tree {
         while let Some(path) = reached.pop() {
             let names = changed.remove(path.as_str()).or_else(|| durable(&path));
             let names = names.unwrap_or_default().into_iter();
-            let names: Names = names
-                .filter_map(|(name, (_, node))| Some((name, node?)))
-                .collect();
+            let names: Names = names.filter_map(|(name, (_, node))| Some((name, node?))).collect();
             let dirs = names.iter().filter(|(_, node)| matches!(node, Node::Dir));
             reached.extend(dirs.map(|(name, _)| join(&path, name)));
             found.insert(path, names);
@@ -221,11 +207,7 @@ pub(super) fn split(path: &str) -> (&str, &str) {
 }
 
 pub(super) fn join(dir: &str, name: &str) -> String {
-    if dir.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{dir}/{name}")
-    }
+    if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
 }
 
 /// The directories above a path, outermost first, without the root.
