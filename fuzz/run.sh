@@ -11,15 +11,15 @@ command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked
 # The instrumentation needs unstable flags; this lets the stable toolchain take them.
 export RUSTC_BOOTSTRAP=1
 
-cargo fuzz build --fuzz-dir .
+cargo fuzz build --fuzz-dir "$here"
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failed=0
-for target in $(cargo fuzz list --fuzz-dir .); do
+for target in $(cargo fuzz list --fuzz-dir "$here"); do
     mkdir -p "corpus/$target" "artifacts/$target"
     # Seeds come second: what is found goes to the first folder.
-    if cargo fuzz run --fuzz-dir . "$target" "corpus/$target" "seeds/$target" -- \
+    if cargo fuzz run --fuzz-dir "$here" "$target" "corpus/$target" "seeds/$target" -- \
         -max_total_time="$seconds" -timeout=10 -print_final_stats=1 >"$log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
         printf '%-14s ok, %s inputs in %s s\n' "$target" "$runs" "$seconds"

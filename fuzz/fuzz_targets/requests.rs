@@ -6,9 +6,10 @@ use std::fmt::Debug;
 
 use banyan_model::{
     AppendManyRequest, AppendRequest, CreateRequest, DeleteAttachmentRequest, DeleteRequest, EnsureRequest,
-    ExtendMessageRequest, ForkRequest, GetAttachmentRequest, GetMessageRequest, GetRequest, ListAttachmentsRequest,
-    ListRequest, MessagesRangeRequest, MessagesRequest, MessagesTailRequest, PutAttachmentRequest,
-    SetActiveLeafRequest, SetMetaRequest, SetStatusRequest, TreeRequest, UpdateMessageRequest, read_request,
+    ExtendMessageRequest, ForkRequest, GetAttachmentRequest, GetMessageRequest, GetRequest,
+    ListAttachmentsRequest, ListRequest, MessagesRangeRequest, MessagesRequest, MessagesTailRequest,
+    PutAttachmentRequest, SetActiveLeafRequest, SetMetaRequest, SetStatusRequest, TreeRequest,
+    UpdateMessageRequest, read_request,
 };
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;

@@ -115,7 +115,8 @@ fn pages_add_up(state: &SessionState, file: &[u8]) {
         include_image_data: None,
     };
     let tail = page::messages_tail(state, &tail, &limits, &mut |ix| Ok(loaded(state, file, ix)));
-    let shown: Vec<NodeIx> = tail.expect("bodies are in the file").items.into_iter().map(|item| item.node).collect();
+    let shown: Vec<NodeIx> =
+        tail.expect("bodies are in the file").items.into_iter().map(|item| item.node).collect();
     assert_eq!(shown, whole.nodes);
 }
 

@@ -4,7 +4,6 @@ use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use banyan_core::NodeKind;
 use banyan_core::record::{self, Head, HeadKind, Record, StoredRecord};
 use banyan_core::state::{NodeIx, Place, SessionState, Source, SourceIx, extend_text};
 use banyan_log::{At, SessionLog};
@@ -21,7 +20,6 @@ pub(crate) struct Wanted {
     parent_id: Option<EntryId>,
     timestamp: i64,
     revision: Revision,
-    pub(crate) kind: NodeKind,
     full: Option<Place>,
     grown: Vec<Place>,
     origin: Option<Place>,
@@ -71,7 +69,6 @@ impl Wanted {
             parent_id: state.parent_id(ix),
             timestamp: node.timestamp(),
             revision: node.revision(),
-            kind: node.kind(),
             full,
             grown,
             origin: state.origin_place(ix),

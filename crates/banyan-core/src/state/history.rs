@@ -5,6 +5,7 @@ use hashbrown::HashMap;
 
 use super::node::{NodeIx, Place, SourceIx, flag};
 use super::{Node, SessionState};
+use crate::node_kind::NodeKind;
 
 /// Everything that is no longer so.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -155,8 +156,8 @@ impl SessionState {
         set_place(node, place);
         node.weight = super::tree::clamp(weight);
         node.clear(flag::GROWN);
-        // A placeholder's role and parent stay unknown, whatever is written about it later.
-        if !node.has(flag::PLACEHOLDER) {
+        // What an entry is stays unknown when that was lost, whatever is written about it later.
+        if !node.has(flag::PLACEHOLDER) && node.kind != NodeKind::Lost {
             node.clear(flag::DAMAGED);
         }
         self.history.bodies.entry(ix.0).or_default().push(old);

@@ -175,7 +175,7 @@ impl Committer {
             }
             return Err(error);
         }
-        let prepared = self.prepare(batch);
+        let prepared = self.prepare(self.ready(batch));
         if let Err(error) = self.write(synced) {
             self.shared.poison(&error.to_string());
             let refusal = LogError::Poisoned(error.to_string());
@@ -192,6 +192,21 @@ impl Committer {
             self.finish(prepared);
         }
         Ok(())
+    }
+
+    /// Leaves out what could not be finished once it is committed: a file that forks go on reading is moved, and must be whole
+    /// before that.
+    fn ready(&self, batch: Vec<Queued>) -> Vec<Queued> {
+        let mut ready = Vec::with_capacity(batch.len());
+        for queued in batch {
+            let kept = queued.removal.as_ref().filter(|(_, removal)| removal.keep_for_forks);
+            match kept.map(|(file, _)| file.write_out().map_err(LogError::io(format!("writing {}", file.path()))))
+            {
+                Some(Err(error)) => (queued.done)(Err(error)),
+                Some(Ok(_)) | None => ready.push(queued),
+            }
+        }
+        ready
     }
 
     /// Puts a batch into the buffer as frames.

@@ -112,7 +112,7 @@ pub(crate) fn replay(
             if entry.commit > upto {
                 return false;
             }
-            if through.0 != 0 && entry.commit.0 != through.0 + 1 {
+            if through.0 != 0 && entry.commit.0 != through.0.saturating_add(1) {
                 gap = Some(CommitNo(entry.commit.0 - 1));
                 return false;
             }
