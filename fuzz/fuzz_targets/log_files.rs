@@ -10,12 +10,16 @@ use banyan_log::{At, FsLog, Options, SessionLog, inspect};
 use banyan_model::CommitNo;
 use libfuzzer_sys::fuzz_target;
 
+/// Holes take room on a disk in memory, so there is little: what lies far beyond is refused as on a full disk.
+const CAPACITY: u64 = 1 << 20;
+
 // The first byte chooses the files: bit 0 a raw segment instead of a framed one, bit 1 the same for the journal,
 // bit 2 a session that exists already, bit 3 two segments. The rest is cut in two where the second byte says.
 fuzz_target!(|data: &[u8]| {
     let [choice, cut, input @ ..] = data else { return };
     let (wal, journal) = input.split_at(input.len() * usize::from(*cut) / 255);
     let disk = MemDisk::new();
+    disk.set_capacity(Some(CAPACITY));
     match choice & 1 {
         0 => disk.write_file(".banyan/wal/000000000001.seg", &files::segment(1, wal)),
         _ => disk.write_file(".banyan/wal/000000000001.seg", wal),

@@ -65,6 +65,10 @@ impl Store {
         }
         self.progress.end();
         self.catalogue.flush()?;
+        // Nothing is kept, and nothing was on its way out: there is no need to look through all rows.
+        if recovered.commits == 0 && self.log.retained().is_empty() {
+            return Ok(());
+        }
         self.drop_unused_bases()
     }
 
