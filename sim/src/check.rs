@@ -20,11 +20,11 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Tells whether what was found may be, and panics when it may not.
-    pub fn allows(&self, found: &Model) {
+    /// Tells whether the call under way was done, and panics when what was found may not be.
+    pub fn allows(&self, found: &Model) -> bool {
         let as_acknowledged = found.in_words_of(&self.acknowledged);
         if as_acknowledged == self.acknowledged {
-            return;
+            return false;
         }
         let Some((call, after)) = &self.under_way else {
             panic!("not what was acknowledged:\n{}", self.acknowledged.differences(&as_acknowledged));
@@ -36,6 +36,7 @@ impl Expected {
             self.acknowledged.differences(&as_acknowledged),
             after.differences(&as_after),
         );
+        true
     }
 }
 

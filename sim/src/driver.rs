@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use banyan::{Banyan, CallError, Durability, OpenError, Options, Start, Subscription, block_on};
-use banyan_log::disk::MemDisk;
+use banyan_log::disk::{Disk, MemDisk};
 use banyan_model::{Error, Position};
 
 use crate::check::Expected;
@@ -14,7 +14,7 @@ use crate::workload::Workload;
 
 /// See the module.
 pub struct Driver {
-    disk: MemDisk,
+    disk: Arc<dyn Disk>,
     store: Banyan,
     subscription: Subscription,
     workload: Workload,
@@ -41,8 +41,8 @@ pub fn options() -> Options {
     }
 }
 
-/// Opens a store on a disk in memory.
-pub fn open(disk: &MemDisk) -> Result<Banyan, OpenError> {
+/// Opens a store on a disk.
+pub fn open<D: Disk + Clone>(disk: &D) -> Result<Banyan, OpenError> {
     Banyan::open_on(Arc::new(disk.clone()), None, options())
 }
 
@@ -61,12 +61,13 @@ pub struct Stopped(pub Error);
 
 impl Driver {
     /// Opens a store that holds what is said here.
-    pub fn open(disk: &MemDisk, seed: u64, acknowledged: Model) -> Result<Self, OpenError> {
-        let store = open(disk)?;
+    pub fn open<D: Disk + Clone>(disk: &D, seed: u64, acknowledged: Model) -> Result<Self, OpenError> {
+        let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+        let store = Banyan::open_on(Arc::clone(&disk), None, options())?;
         let mut subscription = events::subscribe(&store, Start::After(Position::BEGINNING));
         let live = events::drain(&mut subscription);
         let workload = Workload::new("w", seed);
-        Ok(Self { disk: disk.clone(), store, subscription, workload, acknowledged, under_way: None, live })
+        Ok(Self { disk, store, subscription, workload, acknowledged, under_way: None, live })
     }
 
     /// What is known by now, for whoever opens the store next.
@@ -96,7 +97,13 @@ impl Driver {
 
     /// Makes one call. After a refusal it counts as under way, until [`refused_for_good`](Self::refused_for_good).
     pub fn make_call(&mut self) -> Result<(), Stopped> {
-        let mut next = Some(self.workload.next(&self.acknowledged));
+        let call = self.workload.next(&self.acknowledged);
+        self.make(call)
+    }
+
+    /// Makes this call, which must be valid.
+    pub fn make(&mut self, call: Call) -> Result<(), Stopped> {
+        let mut next = Some(call);
         while let Some(call) = next.take() {
             let after = call.predict(&self.acknowledged);
             self.under_way = Some((call.clone(), after.clone()));
@@ -123,7 +130,7 @@ impl Driver {
     pub fn reopen(&mut self) -> Result<(), Stopped> {
         self.store.close().map_err(Stopped)?;
         let stopped = |error: OpenError| Stopped(Error::storage(error.to_string()));
-        self.store = open(&self.disk).map_err(stopped)?;
+        self.store = Banyan::open_on(Arc::clone(&self.disk), None, options()).map_err(stopped)?;
         self.subscription = events::subscribe(&self.store, Start::Now);
         Ok(())
     }

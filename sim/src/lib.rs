@@ -18,6 +18,7 @@ pub mod files;
 pub mod fleet;
 pub mod loop_fs;
 pub mod model;
+pub mod mortal;
 pub mod observe;
 pub mod predict;
 pub mod seeds;

@@ -174,20 +174,43 @@ impl Model {
         for id in ids {
             match (self.sessions.get(id), found.sessions.get(id)) {
                 (Some(a), Some(b)) if a == b => {}
-                (expected, found) => lines.push(format!("{id}: {}", first_difference(expected, found))),
+                (expected, found) => {
+                    let none = Session::default();
+                    lines.push(format!("{id} (expected: {}, found: {})", expected.is_some(), found.is_some()));
+                    lines.extend(differences(expected.unwrap_or(&none), found.unwrap_or(&none)));
+                }
             }
         }
         lines.join("\n")
     }
 }
 
-/// The first place where two things differ, with some of what is around it.
-fn first_difference(expected: Option<&Session>, found: Option<&Session>) -> String {
-    let [expected, found]: [Vec<char>; 2] = [expected, found].map(|it| format!("{it:?}").chars().collect());
-    let same = expected.iter().zip(&found).take_while(|(a, b)| a == b).count();
-    let around = |text: &[char]| {
-        let (start, end) = (same.saturating_sub(300).min(text.len()), (same + 300).min(text.len()));
-        text[start..end].iter().collect::<String>()
-    };
-    format!("differs after {same} characters\n  expected …{}…\n  found    …{}…", around(&expected), around(&found))
+/// What differs in a session: everything but the entries, then the entries that do.
+fn differences(expected: &Session, found: &Session) -> Vec<String> {
+    let bare = |session: &Session| Session { entries: Vec::new(), ..session.clone() };
+    let mut lines = Vec::new();
+    if bare(expected) != bare(found) {
+        lines.push(format!("  expected {}\n  found    {}", short(&bare(expected)), short(&bare(found))));
+    }
+    for at in 0..expected.entries.len().max(found.entries.len()) {
+        let (expected, found) = (expected.entries.get(at), found.entries.get(at));
+        if expected != found {
+            lines.push(format!(
+                "  entry {at}: expected {}\n  entry {at}: found    {}",
+                short(&expected),
+                short(&found)
+            ));
+        }
+    }
+    lines
+}
+
+/// A thing as text, without the middle of a long one.
+fn short(thing: &impl std::fmt::Debug) -> String {
+    let text: Vec<char> = format!("{thing:?}").chars().collect();
+    if text.len() < 800 {
+        return text.into_iter().collect();
+    }
+    let part = |chars: &[char]| chars.iter().collect::<String>();
+    format!("{} … {}", part(&text[..400]), part(&text[text.len() - 400..]))
 }

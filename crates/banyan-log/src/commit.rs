@@ -16,8 +16,12 @@ pub struct Commit {
     pub done: Done,
 }
 
-/// See [`Commit::done`].
-pub type Done = Box<dyn FnOnce(Result<Committed, LogError>) + Send>;
+/// See [`Commit::done`]. What it returns is called a little later, together with those of its neighbours: waking whoever
+/// waits, one by one, would cost more than committing.
+pub type Done = Box<dyn FnOnce(Result<Committed, LogError>) -> Answer + Send>;
+
+/// Answers whoever waits for a commit.
+pub type Answer = Box<dyn FnOnce() + Send>;
 
 /// Lines for one session.
 pub struct Write {

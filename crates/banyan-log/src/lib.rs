@@ -10,7 +10,7 @@ mod error;
 mod fs;
 mod session_log;
 
-pub use commit::{Commit, Committed, Done, Growth, Piece, Removal, Write, WriteDone, Written};
+pub use commit::{Answer, Commit, Committed, Done, Growth, Piece, Removal, Write, WriteDone, Written};
 pub use error::LogError;
 pub use fs::{Durability, FsLog, Options, Recovered, inspect};
 pub use session_log::{At, BlobHash, JournalEntry, JournalKind, Replay, Scanned, SessionLog};

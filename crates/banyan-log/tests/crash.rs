@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use banyan_core::born::Born;
 use banyan_core::record::{self, Add, Created, Grew, Record};
 use banyan_log::disk::{Fate, MemDisk};
-use banyan_log::{At, Commit, Committed, FsLog, Growth, LogError, Options, Piece, Removal, SessionLog, Write};
+use banyan_log::{
+    Answer, At, Commit, Committed, FsLog, Growth, LogError, Options, Piece, Removal, SessionLog, Write,
+};
 use banyan_model::{CommitNo, EntryId, Revision, Seq, SessionId};
 
 const BORN: Born = Born([7; 16]);
@@ -58,7 +60,7 @@ impl Driver {
         let put = Arc::clone(&answer);
         let done = Box::new(move |outcome| {
             *put.lock().unwrap() = Some(outcome);
-            let _ = sender.send(());
+            Box::new(move || sender.send(()).unwrap()) as Answer
         });
         self.log.append(Commit { writes, removal, done });
         receiver.recv().unwrap();

@@ -9,7 +9,9 @@ use banyan_core::decide::{Ctx, Decision};
 use banyan_core::record::{self, Head, Record};
 use banyan_core::state::{LiveAdd, SessionState, Written};
 use banyan_index::{FileKey, Row, SessionFile, Standing};
-use banyan_log::{BlobHash, Commit, Committed, Growth, LogError, Piece, Removal, SessionLog, Write, WriteDone};
+use banyan_log::{
+    Answer, BlobHash, Commit, Committed, Growth, LogError, Piece, Removal, SessionLog, Write, WriteDone,
+};
 use banyan_model::{AgentMessage, Error, Seq, SessionId, SessionMeta};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
@@ -131,7 +133,7 @@ impl Store {
         let done = Box::new(move |outcome: Result<Committed, LogError>| {
             finish(&store, prepared, &outcome);
             drop(also);
-            let _ = answer.send(outcome.map(|_| ()));
+            Box::new(move || drop(answer.send(outcome.map(|_| ())))) as Answer
         });
         self.log.append(Commit { writes, removal: None, done });
         Ok(answered.await.unwrap_or(Err(LogError::Closed))?)
@@ -151,7 +153,7 @@ impl Store {
             if let (Ok(committed), Some(store)) = (&outcome, store.upgrade()) {
                 store.removed(&held, committed, keep, time_ms);
             }
-            let _ = answer.send(outcome.map(|_| ()));
+            Box::new(move || drop(answer.send(outcome.map(|_| ())))) as Answer
         });
         self.log.append(Commit { writes: Vec::new(), removal: Some(removal), done });
         Ok(answered.await.unwrap_or(Err(LogError::Closed))?)

@@ -36,7 +36,7 @@ fn what_was_acknowledged_survives_kill_9() {
     if let Err(why) = binary::find() {
         return skipped("kill -9", &why);
     }
-    let rounds = 8;
+    let rounds = 5;
     for seed in seeds::everyday(1) {
         println!("{} calls acknowledged over {rounds} kills", kill_again_and_again(seed, 24, rounds));
     }

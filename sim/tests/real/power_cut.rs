@@ -49,7 +49,7 @@ fn file_system() -> Option<LoopFs> {
 #[test]
 fn what_was_acknowledged_survives_a_power_cut() {
     let Some(fs) = file_system() else { return };
-    let rounds = 6;
+    let rounds = 4;
     for seed in seeds::everyday(1) {
         println!("{} calls acknowledged over {rounds} power cuts", cut_again_and_again(&fs, seed, 24, rounds));
     }

@@ -21,7 +21,7 @@ fn fail_flush(seed: u64, calls: u64, at: u64) -> Option<bool> {
         }
     };
     let stopped = driver.make_calls(calls).and_then(|()| driver.reopen()).err();
-    let expected = driver.expected();
+    let mut expected = driver.expected();
     if disk.ops() < at {
         return None;
     }
@@ -35,23 +35,29 @@ fn fail_flush(seed: u64, calls: u64, at: u64) -> Option<bool> {
         if driver.store().poisoned().is_some() {
             let refused = driver.make_call().expect_err("writing has stopped");
             assert_eq!(refused.0.code, ErrorCode::Storage, "{}", refused.0);
+        } else if let Some((call, _)) = expected.under_way.clone() {
+            // Only this call failed, and whoever made it makes it again.
+            driver.make(call).unwrap_or_else(|error| panic!("a second time: {error:?}"));
+            expected = driver.expected();
         }
     }
-    let failed = stopped.is_some();
-    reopen_without_and_with_a_crash(&disk, driver, &expected);
-    Some(failed)
+    let names_are_safe = stopped.as_ref().is_some_and(|stopped| !stopped.0.message.contains("directory"));
+    reopen_without_and_with_a_crash(&disk, driver, &expected, names_are_safe);
+    Some(stopped.is_some())
 }
 
-/// First as after a restart of the process, where the system still shows what it could not save; then as after a
-/// power cut too, which must not take back what the first opening showed.
-fn reopen_without_and_with_a_crash(disk: &MemDisk, driver: Driver, expected: &Expected) {
-    for fate in [Fate::LoseUnsynced, Fate::KeepAll, Fate::Random(disk.ops())] {
+/// First as after a power cut, then as after a restart of the process, where the system still shows what it could
+/// not save. A file whose flush failed is then written again, so that a power cut takes nothing back; the
+/// name of a file whose directory could not be flushed has no such cure, short of another name.
+fn reopen_without_and_with_a_crash(disk: &MemDisk, driver: Driver, expected: &Expected, names_are_safe: bool) {
+    let fates = [Fate::LoseUnsynced, Fate::KeepAll, Fate::Random(disk.ops())];
+    for fate in fates {
         check(&open(&disk.after_crash(fate)).unwrap(), expected);
     }
     drop(driver);
     let store = open(disk).unwrap_or_else(|error| panic!("does not open again: {error}"));
     let shown = check(&store, expected);
-    for fate in [Fate::LoseUnsynced, Fate::KeepAll, Fate::Random(disk.ops())] {
+    for fate in fates.into_iter().filter(|_| names_are_safe) {
         let expected = Expected { acknowledged: shown.clone(), ..Expected::default() };
         check(&open(&disk.after_crash(fate)).unwrap(), &expected);
     }

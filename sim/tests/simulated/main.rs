@@ -4,3 +4,4 @@ mod crashes;
 mod failing_flush;
 mod fork_chain;
 mod full_disk;
+mod kill_then_cut;

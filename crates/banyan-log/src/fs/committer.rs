@@ -15,7 +15,9 @@ use super::lazy_file::{LazyFile, Staged};
 use super::segment::{HEADER, Segment};
 use super::shared::{Shared, rounded};
 use super::{journal, layout};
-use crate::{Commit, Committed, Done, JournalEntry, JournalKind, LogError, Piece, Removal, Write, WriteDone};
+use crate::{
+    Answer, Commit, Committed, Done, JournalEntry, JournalKind, LogError, Piece, Removal, Write, WriteDone,
+};
 
 /// What waits for the committer.
 pub(crate) enum Item {
@@ -108,6 +110,9 @@ struct Prepared {
     writes: Vec<WriteDone>,
 }
 
+/// So many commits of a batch are answered together, while the next ones are made visible.
+const TOGETHER: usize = 16;
+
 /// How many bytes a batch may have before the rest waits for the next one.
 const BATCH: usize = 4 << 20;
 
@@ -171,7 +176,7 @@ impl Committer {
     fn commit(&mut self, batch: Vec<Queued>, size: usize, synced: bool) -> Result<(), LogError> {
         if let Err(error) = self.shared.healthy().and_then(|()| self.make_room(size)) {
             for queued in batch {
-                (queued.done)(Err(error.clone()));
+                (queued.done)(Err(error.clone()))();
             }
             return Err(error);
         }
@@ -184,13 +189,18 @@ impl Committer {
                     file.discard();
                 }
                 self.shared.journal_file(prepared.commit).discard();
-                (prepared.queued.done)(Err(refusal.clone()));
+                (prepared.queued.done)(Err(refusal.clone()))();
             }
             return Err(refusal);
         }
+        let mut answers = Vec::with_capacity(TOGETHER);
         for prepared in prepared {
-            self.finish(prepared);
+            answers.push(self.finish(prepared));
+            if answers.len() == TOGETHER {
+                answers.drain(..).for_each(|answer| answer());
+            }
         }
+        answers.into_iter().for_each(|answer| answer());
         Ok(())
     }
 
@@ -202,7 +212,7 @@ impl Committer {
             let kept = queued.removal.as_ref().filter(|(_, removal)| removal.keep_for_forks);
             match kept.map(|(file, _)| file.write_out().map_err(LogError::io(format!("writing {}", file.path()))))
             {
-                Some(Err(error)) => (queued.done)(Err(error)),
+                Some(Err(error)) => (queued.done)(Err(error))(),
                 Some(Ok(_)) | None => ready.push(queued),
             }
         }
@@ -221,7 +231,7 @@ impl Committer {
         let mut journal_entry = Vec::new();
         for queued in batch {
             if let Some(conflict) = queued.conflict() {
-                (queued.done)(Err(conflict));
+                (queued.done)(Err(conflict))();
                 continue;
             }
             let commit = CommitNo(next);
@@ -281,8 +291,8 @@ impl Committer {
         Ok(())
     }
 
-    /// Makes a commit visible and answers it.
-    fn finish(&self, prepared: Prepared) {
+    /// Makes a commit visible; what is returned answers it.
+    fn finish(&self, prepared: Prepared) -> Answer {
         let Prepared { queued, commit, writes } = prepared;
         for (file, _) in &queued.writes {
             file.publish();
@@ -298,7 +308,7 @@ impl Committer {
             // The commit is safe in the log, but the directory is not as it should be.
             self.shared.poison(&error.to_string());
         }
-        (queued.done)(Ok(Committed { commit, writes }));
+        (queued.done)(Ok(Committed { commit, writes }))
     }
 
     /// Makes sure that the current segment has room for `size` bytes, by starting another one when it has not.

@@ -275,10 +275,10 @@ impl SessionLog for FsLog {
     fn append(&self, commit: Commit) {
         let refused = match Queued::new(&self.shared, commit) {
             Ok(queued) => self.enqueue(Item::Commit(queued)).err(),
-            Err((done, error)) => return done(Err(error)),
+            Err((done, error)) => return done(Err(error))(),
         };
         if let Some((Item::Commit(queued), error)) = refused {
-            (queued.done)(Err(error));
+            (queued.done)(Err(error))();
         }
     }
 
