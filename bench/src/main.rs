@@ -42,6 +42,10 @@ const WORK: [(&str, Work); 9] = [
     ("open-directory", open_directory::run),
 ];
 
+/// See docs/decisions/allocator.md.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> Outcome<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == probe::WORD) {

@@ -56,7 +56,7 @@ pub fn check(store: &Banyan, expected: &Expected) -> Model {
 fn go_on(store: &Banyan, found: Model, told: Vec<Told>) -> Model {
     let mut model = found;
     let mut live = told;
-    let mut subscription = events::subscribe(store, banyan::Start::Now);
+    let mut subscription = events::subscribe(store, banyan::Start::Now).unwrap();
     let message = json!({"role": "user", "content": [{"type": "text", "text": "and on"}], "timestamp": 1});
     let ids: Vec<String> = model.sessions.keys().cloned().collect();
     let appends = ids.iter().map(|id| Call::new("session::append", json!({"session_id": id, "message": message})));
@@ -66,7 +66,7 @@ fn go_on(store: &Banyan, found: Model, told: Vec<Told>) -> Model {
         let answer = block_on(store.call(call.function, call.request.to_string().as_bytes()));
         let answer = answer.unwrap_or_else(|error| panic!("writing does not go on: {call:?}: {error}"));
         model = call.learn(call.predict(&model), &serde_json::from_str(&answer).unwrap());
-        let events = events::drain(&mut subscription);
+        let events = events::drain(&mut subscription).unwrap();
         assert_eq!(events.len(), 1, "{call:?}: {events:?}");
         assert!(live.last().is_none_or(|last| last.position < events[0].position), "{events:?} comes last");
         live.extend(events);

@@ -64,8 +64,8 @@ impl Driver {
     pub fn open<D: Disk + Clone>(disk: &D, seed: u64, acknowledged: Model) -> Result<Self, OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(disk.clone());
         let store = Banyan::open_on(Arc::clone(&disk), None, options())?;
-        let mut subscription = events::subscribe(&store, Start::After(Position::BEGINNING));
-        let live = events::drain(&mut subscription);
+        let mut subscription = events::subscribe(&store, Start::After(Position::BEGINNING))?;
+        let live = events::drain(&mut subscription)?;
         let workload = Workload::new("w", seed);
         Ok(Self { disk, store, subscription, workload, acknowledged, under_way: None, live })
     }
@@ -115,7 +115,7 @@ impl Driver {
             let answer = serde_json::from_str(&answer).unwrap();
             self.acknowledged = call.learn(after, &answer);
             self.under_way = None;
-            self.live.extend(events::drain(&mut self.subscription));
+            self.live.extend(events::drain(&mut self.subscription).unwrap());
             next = call.follow_up(&answer);
         }
         Ok(())
@@ -131,7 +131,7 @@ impl Driver {
         self.store.close().map_err(Stopped)?;
         let stopped = |error: OpenError| Stopped(Error::storage(error.to_string()));
         self.store = Banyan::open_on(Arc::clone(&self.disk), None, options()).map_err(stopped)?;
-        self.subscription = events::subscribe(&self.store, Start::Now);
+        self.subscription = events::subscribe(&self.store, Start::Now).map_err(Stopped)?;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use banyan::{Banyan, Delivery, Start, Subscribe, Subscription};
-use banyan_model::{Event, EventFilter, EventType, Position};
+use banyan_model::{Error, Event, EventFilter, EventType, Position};
 use serde_json::Value;
 
 use crate::model::{Body, Model};
@@ -35,24 +35,24 @@ impl Told {
 }
 
 /// Subscribes to everything.
-pub fn subscribe(store: &Banyan, start: Start) -> Subscription {
+pub fn subscribe(store: &Banyan, start: Start) -> Result<Subscription, Error> {
     let filters = EventType::ALL.map(EventFilter::all).to_vec();
-    store.subscribe(Subscribe { filters, start }).unwrap()
+    store.subscribe(Subscribe { filters, start })
 }
 
 /// What a subscription has to tell by now.
-pub fn drain(subscription: &mut Subscription) -> Vec<Told> {
+pub fn drain(subscription: &mut Subscription) -> Result<Vec<Told>, Error> {
     let mut told = Vec::new();
-    while let Some(delivery) = subscription.try_next().unwrap() {
+    while let Some(delivery) = subscription.try_next()? {
         let Delivery::Event(event) = delivery else { panic!("{delivery:?} after {} events", told.len()) };
         told.push(Told::new(&event));
     }
-    told
+    Ok(told)
 }
 
 /// Everything from the beginning on.
 pub fn replay(store: &Banyan) -> Vec<Told> {
-    let told = drain(&mut subscribe(store, Start::After(Position::BEGINNING)));
+    let told = drain(&mut subscribe(store, Start::After(Position::BEGINNING)).unwrap()).unwrap();
     let in_order = told.windows(2).all(|pair| pair[0].position < pair[1].position);
     assert!(in_order, "positions grow: {:?}", told.iter().map(|event| event.position).collect::<Vec<_>>());
     told

@@ -23,6 +23,10 @@ use clap::Parser;
 use crate::args::Cli;
 use crate::screen::Screen;
 
+/// See docs/decisions/allocator.md.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let Cli { globals, command } = Cli::parse();
     let mut screen = Screen::new();
