@@ -1,5 +1,7 @@
 //! Cut the power at every operation: what was acknowledged is there, once, in order; nothing is half there.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on says so")]
+
 use std::sync::{Arc, Mutex};
 
 use banyan_core::born::Born;

@@ -268,7 +268,7 @@ fn grow(message: &Raw<AgentMessage>, lines: &[Line]) -> Result<Option<Raw<AgentM
 
 /// What a line adds to a message, whether the line is closed or still open.
 pub(crate) fn additions(line: &[u8]) -> Option<Vec<(u32, String)>> {
-    let stored = record::parse_full(line).or_else(|_| record::parse_full_open(line)).ok()?;
+    let stored = record::parse_full(line).ok().or_else(|| record::parse_full_open(line).ok())?;
     match stored.record {
         StoredRecord::Own(Record::Grew(grew)) => {
             Some(grew.adds.into_iter().map(|add| (grew.block, add.text)).collect())

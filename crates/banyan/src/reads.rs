@@ -63,7 +63,7 @@ impl Banyan {
 
     /// The newest page of the active path.
     pub async fn messages_tail(&self, request: MessagesTailRequest) -> Result<MessagesTailResponse, Error> {
-        let (entries, elided, has_more) = self.store.tail(&request)?;
+        let Tail { entries, elided, has_more } = self.store.tail(&request)?;
         let mut messages = shown(entries.into_iter(), request.include_image_data)?;
         for item in &mut messages {
             if let Some(message) = elided.get(&item.entry_id) {
@@ -114,6 +114,13 @@ impl Planned {
 /// What a tail shows instead of whole messages.
 type Elided = HashMap<EntryId, Raw<AgentMessage>>;
 
+/// The newest entries, read.
+struct Tail {
+    entries: Vec<(Wanted, Option<Fetched>)>,
+    elided: Elided,
+    has_more: bool,
+}
+
 impl Store {
     fn plan(
         &self,
@@ -126,10 +133,7 @@ impl Store {
     }
 
     /// Plans a tail, and reads it. What its plan depends on is read between attempts, never while the state is held.
-    fn tail(
-        &self,
-        request: &MessagesTailRequest,
-    ) -> Result<(Vec<(Wanted, Option<Fetched>)>, Elided, bool), Error> {
+    fn tail(&self, request: &MessagesTailRequest) -> Result<Tail, Error> {
         let limits = self.settings.limits;
         let mut read: HashMap<NodeIx, Option<Fetched>> = HashMap::new();
         loop {
@@ -162,7 +166,7 @@ impl Store {
             read.extend(nodes.into_iter().zip(fetched));
             if let Some((elided, has_more)) = done {
                 let bodies = missing.iter().map(|ix| read.remove(ix).flatten());
-                return Ok((planned.wanted.into_iter().zip(bodies).collect(), elided, has_more));
+                return Ok(Tail { entries: planned.wanted.into_iter().zip(bodies).collect(), elided, has_more });
             }
         }
     }

@@ -207,7 +207,7 @@ impl Store {
         line: &[u8],
         narrator: &mut Option<Narrator>,
     ) -> Result<Vec<Event>, Error> {
-        let Ok(stored) = record::parse_full(line).or_else(|_| record::parse_full_open(line)) else {
+        let Some(stored) = record::parse_full(line).ok().or_else(|| record::parse_full_open(line).ok()) else {
             return Ok(Vec::new());
         };
         let (Some(envelope), StoredRecord::Own(record)) = (stored.envelope, stored.record) else {

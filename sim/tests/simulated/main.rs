@@ -1,5 +1,7 @@
 //! A whole store on a disk in memory that crashes, fails and fills up.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on says so")]
+
 mod crashes;
 mod failing_flush;
 mod fork_chain;

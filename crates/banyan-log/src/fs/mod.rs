@@ -255,26 +255,27 @@ impl FsLog {
         Ok(id)
     }
 
-    fn enqueue(&self, item: Item) -> Result<(), (Item, LogError)> {
+    /// Gives the item back when it cannot be taken.
+    fn enqueue(&self, item: Item) -> Option<(Item, LogError)> {
         let mut queue = self.shared.queue();
         if queue.closing {
-            return Err((item, LogError::Closed));
+            return Some((item, LogError::Closed));
         }
         if let Some(reason) = &queue.poison {
-            return Err((item, LogError::Poisoned(reason.clone())));
+            return Some((item, LogError::Poisoned(reason.clone())));
         }
         queue.items.push(item);
         if queue.idle {
             self.shared.arrived.notify_one();
         }
-        Ok(())
+        None
     }
 }
 
 impl SessionLog for FsLog {
     fn append(&self, commit: Commit) {
         let refused = match Queued::new(&self.shared, commit) {
-            Ok(queued) => self.enqueue(Item::Commit(queued)).err(),
+            Ok(queued) => self.enqueue(Item::Commit(queued)),
             Err((done, error)) => return done(Err(error))(),
         };
         if let Some((Item::Commit(queued), error)) = refused {
@@ -371,7 +372,9 @@ impl SessionLog for FsLog {
         let done = Box::new(move |outcome| {
             let _ = answer.send(outcome);
         });
-        self.enqueue(Item::Flush(done)).map_err(|(_, error)| error)?;
+        if let Some((_, error)) = self.enqueue(Item::Flush(done)) {
+            return Err(error);
+        }
         answered.recv().unwrap_or(Err(LogError::Closed))
     }
 

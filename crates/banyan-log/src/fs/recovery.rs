@@ -98,15 +98,18 @@ pub(crate) fn recover(shared: &Shared) -> Result<Recovered, LogError> {
     Ok(recovered)
 }
 
+/// Bytes for a file, each with its offset, in order.
+type Writes = Vec<(u64, Vec<u8>)>;
+
 /// The operations of all frames, sorted by the file that they end up in.
 #[derive(Default)]
 struct Plan {
     /// Bytes for each path since it was last removed or moved away.
-    writes: HashMap<String, Vec<(u64, Vec<u8>)>>,
+    writes: HashMap<String, Writes>,
     order: Vec<String>,
     removed: HashSet<String>,
     /// Where a path's file was moved to, with the bytes that it had coming.
-    moves: Vec<(String, String, Vec<(u64, Vec<u8>)>)>,
+    moves: Vec<(String, String, Writes)>,
     blobs: Vec<String>,
 }
 
