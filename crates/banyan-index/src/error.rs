@@ -17,7 +17,7 @@ pub enum IndexError {
     #[error("the catalogue is not built; rebuild it from the session files, or wait until that is done")]
     Unbuilt,
     /// The disk has no room; what was noted is kept in memory and written by a later flush.
-    #[error("the catalogue cannot grow, the disk is full: {detail}")]
+    #[error("the disk is full, so the catalogue cannot grow; free some space and try again ({detail})")]
     Full {
         /// The database's words.
         detail: String,

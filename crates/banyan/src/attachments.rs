@@ -87,7 +87,10 @@ impl Banyan {
             .decide(&self.store, |state, ctx| decide::delete_attachment(state, request, used_by.as_ref(), ctx));
         let deleted = self.store.carry_out(held, decided, None).await?;
         if let Some(attached) = attached.filter(|_| deleted.deleted) {
-            self.store.stop_using(&session_id, &attached.blob)?;
+            // The attachment is gone; content that is left over goes when the store is opened next.
+            if let Err(error) = self.store.stop_using(&session_id, &attached.blob) {
+                self.store.warn(&format!("session {session_id}: {error}"));
+            }
         }
         Ok(deleted)
     }

@@ -222,13 +222,11 @@ impl Shared {
             file.write_out()?;
             file.sync()?;
             file.rename(&base)?;
+            self.retained.write().unwrap_or_else(PoisonError::into_inner).insert(removal.born);
             // Durable before anyone can make a new session of this name.
             self.disk.sync_dir(layout::BASES)?;
             self.disk.sync_dir(layout::parent(path))
         })();
-        if removal.keep_for_forks {
-            self.retained.write().unwrap_or_else(PoisonError::into_inner).insert(removal.born);
-        }
         done.map_err(LogError::io(format!("removing {path}")))
     }
 }
