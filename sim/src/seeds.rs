@@ -10,10 +10,13 @@ pub fn everyday(count: u64) -> Vec<u64> {
     }
 }
 
-/// Seeds nobody has tried, until `BANYAN_SOAK_MINUTES` are over; or the one in `BANYAN_SIM_SEED`.
+/// How many parts the time of a soak has: four tests for each of two programs, two at a time on two cores.
+const SHARES: u64 = 4;
+
+/// Seeds nobody has tried, until this test's share of `BANYAN_SOAK_MINUTES` is over; or the one in `BANYAN_SIM_SEED`.
 pub fn soak() -> impl Iterator<Item = u64> {
     let minutes = number("BANYAN_SOAK_MINUTES").unwrap_or(1);
-    let end = Instant::now() + Duration::from_secs(60 * minutes);
+    let end = Instant::now() + Duration::from_secs(60 * minutes / SHARES);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     let chosen = chosen();
     let fresh = (0_u64..).map(move |n| now.wrapping_add(n) % 1_000_000_000_000);

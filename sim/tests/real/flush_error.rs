@@ -55,7 +55,7 @@ fn a_failed_flush_is_never_acknowledged_and_reopening_recovers() {
 }
 
 #[test]
-#[ignore = "runs for BANYAN_SOAK_MINUTES"]
+#[ignore = "runs for a share of BANYAN_SOAK_MINUTES"]
 fn soak_flush_errors() {
     if let Err(why) = possible() {
         return skipped("flush errors", &why);

@@ -43,7 +43,7 @@ fn what_was_acknowledged_survives_kill_9() {
 }
 
 #[test]
-#[ignore = "runs for BANYAN_SOAK_MINUTES"]
+#[ignore = "runs for a share of BANYAN_SOAK_MINUTES"]
 fn soak_kill_9() {
     if let Err(why) = binary::find() {
         return skipped("kill -9", &why);

@@ -56,7 +56,7 @@ fn what_was_acknowledged_survives_a_power_cut() {
 }
 
 #[test]
-#[ignore = "runs for BANYAN_SOAK_MINUTES"]
+#[ignore = "runs for a share of BANYAN_SOAK_MINUTES"]
 fn soak_power_cuts() {
     let Some(fs) = file_system() else { return };
     let mut acknowledged = 0;

@@ -51,7 +51,7 @@ fn a_full_file_system_refuses_and_works_again_when_there_is_room() {
 }
 
 #[test]
-#[ignore = "runs for BANYAN_SOAK_MINUTES"]
+#[ignore = "runs for a share of BANYAN_SOAK_MINUTES"]
 fn soak_small_disk() {
     for seed in seeds::soak() {
         match fill_and_free(seed, 5) {

@@ -132,7 +132,7 @@ fn a_store_survives_many_crashes_in_a_row() {
 }
 
 #[test]
-#[ignore = "runs for BANYAN_SOAK_MINUTES"]
+#[ignore = "runs for a share of BANYAN_SOAK_MINUTES"]
 fn soak_crashes() {
     let mut points = 0;
     for seed in seeds::soak() {

@@ -88,7 +88,7 @@ fn a_failing_flush_is_never_acknowledged_and_reopening_recovers() {
 }
 
 #[test]
-#[ignore = "runs for BANYAN_SOAK_MINUTES"]
+#[ignore = "runs for a share of BANYAN_SOAK_MINUTES"]
 fn soak_failing_flushes() {
     let mut failed = 0;
     for seed in seeds::soak() {

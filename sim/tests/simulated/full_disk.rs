@@ -57,7 +57,7 @@ fn a_full_disk_refuses_and_works_again_when_there_is_room() {
 }
 
 #[test]
-#[ignore = "runs for BANYAN_SOAK_MINUTES"]
+#[ignore = "runs for a share of BANYAN_SOAK_MINUTES"]
 fn soak_full_disks() {
     let mut refused = 0;
     for seed in seeds::soak() {

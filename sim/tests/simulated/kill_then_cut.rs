@@ -66,7 +66,7 @@ fn content_that_a_killed_process_left_behind_is_flushed_before_it_is_relied_on()
 }
 
 #[test]
-#[ignore = "runs for BANYAN_SOAK_MINUTES"]
+#[ignore = "runs for a share of BANYAN_SOAK_MINUTES"]
 fn soak_kills_and_cuts() {
     let mut kills = 0;
     for seed in seeds::soak() {
