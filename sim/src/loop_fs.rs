@@ -11,10 +11,15 @@ pub struct LoopFs {
     dir: TempDir,
 }
 
+/// What the names of all directories with such a file system begin with; the process that made them follows.
+const PREFIX: &str = "banyan-sim-";
+
 impl LoopFs {
     /// Makes and mounts an ext4 of this size, or says why that is not possible here.
     pub fn new(megabytes: u64) -> Result<Self, String> {
-        let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+        clear_up_after_the_dead();
+        let prefix = format!("{PREFIX}{}-", std::process::id());
+        let dir = tempfile::Builder::new().prefix(&prefix).tempdir().map_err(|error| error.to_string())?;
         let fs = Self { dir };
         let image = File::create(fs.image()).map_err(|error| error.to_string())?;
         image.set_len(megabytes << 20).map_err(|error| error.to_string())?;
@@ -66,6 +71,19 @@ fn shut_down(root: &File) -> Result<(), rustix::io::Errno> {
     const WITHOUT_LOG_FLUSH: u32 = 2;
     // SAFETY: the kernel reads one u32 through the pointer, which `Setter` keeps alive during the call.
     unsafe { ioctl(root, Setter::<EXT4_IOC_SHUTDOWN, u32>::new(WITHOUT_LOG_FLUSH)) }
+}
+
+/// Unmounts and removes what a process that was killed could not.
+fn clear_up_after_the_dead() {
+    for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(owner) = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()) else { continue };
+        let alive = owner.parse::<u32>().is_err() || Path::new("/proc").join(owner).exists();
+        let mount = entry.path().join("mounted");
+        if !alive && (!mounted(&mount) || run(Command::new("umount").arg(&mount)).is_ok()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 fn mounted(path: &Path) -> bool {

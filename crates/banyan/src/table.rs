@@ -162,7 +162,7 @@ fn answer<T: Serialize>(response: &T) -> Result<String, Error> {
 /// Ids that share their last word's beginning with what was typed, or contain it.
 fn similar_to(id: &str) -> Vec<&'static str> {
     let word = id.rsplit(':').next().unwrap_or(id);
-    let start = word.get(..3).unwrap_or(word);
+    let start = word.get(..2).unwrap_or(word);
     let close = |known: &&Function| {
         known.id.rsplit(':').next().is_some_and(|name| !start.is_empty() && name.starts_with(start))
     };
