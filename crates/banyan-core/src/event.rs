@@ -203,7 +203,8 @@ impl Narrator {
                 timestamp: envelope.time_ms.saturating_add(add.ms_since),
             };
             let commit = CommitNo(envelope.commit.0.saturating_add(add.commits_since));
-            events.push(self.event(commit, EventPayload::MessageUpdated(payload), Some(message.role())));
+            let event = self.event(commit, EventPayload::MessageUpdated(payload), Some(message.role()));
+            events.push(event.with_added(grew.block, &add.text));
             revision = Revision(revision.0 + 1);
         }
         self.growing = Some((grew.entry_id.clone(), message));
@@ -226,7 +227,7 @@ impl Narrator {
         let index = if self.told_any && self.last.commit == commit { self.last.index + 1 } else { 0 };
         self.last = Position::new(commit, index);
         self.told_any = true;
-        Event { position: self.last, payload, role, metadata: self.metadata.clone() }
+        Event::new(self.last, payload, role, self.metadata.clone())
     }
 }
 
@@ -243,23 +244,15 @@ pub fn grown(state: &SessionState, add: &LiveAdd<'_>, origin: Option<Object>) ->
         origin,
         timestamp: add.time_ms,
     };
-    Ok(Event {
-        position: Position::new(add.commit, 0),
-        payload: EventPayload::MessageUpdated(payload),
-        role: Some(message.role()),
-        metadata: state.metadata().cloned(),
-    })
+    let (position, payload) = (Position::new(add.commit, 0), EventPayload::MessageUpdated(payload));
+    let event = Event::new(position, payload, Some(message.role()), state.metadata().cloned());
+    Ok(event.with_added(add.block, add.text))
 }
 
 /// The event of a session that was deleted just now; the state is the one before.
 pub fn deleted(state: &SessionState, commit: CommitNo, now_ms: i64) -> Event {
     let payload = DeletedEvent { session_id: state.session_id().clone(), timestamp: now_ms };
-    Event {
-        position: Position::new(commit, 0),
-        payload: EventPayload::Deleted(payload),
-        role: None,
-        metadata: state.metadata().cloned(),
-    }
+    Event::new(Position::new(commit, 0), EventPayload::Deleted(payload), None, state.metadata().cloned())
 }
 
 /// What subscribers are told of an entry that is new to them, and the role that filters see.

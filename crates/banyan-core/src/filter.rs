@@ -55,7 +55,7 @@ mod tests {
             origin: None,
             timestamp: 0,
         };
-        Event { position: Position::BEGINNING, payload: EventPayload::MessageAdded(payload), role, metadata: None }
+        Event::new(Position::BEGINNING, EventPayload::MessageAdded(payload), role, None)
     }
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn an_event_of_another_type_never_matches() {
         let payload = EventPayload::Deleted(DeletedEvent { session_id: "s".into(), timestamp: 0 });
-        let event = Event { position: Position::BEGINNING, payload, role: None, metadata: None };
+        let event = Event::new(Position::BEGINNING, payload, None, None);
         assert!(!event_matches(&EventFilter::all(EventType::Created), &event));
         assert!(event_matches(&EventFilter::all(EventType::Deleted), &event));
     }

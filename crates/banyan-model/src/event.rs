@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,9 +86,56 @@ pub struct Event {
     pub role: Option<Role>,
     /// The session's metadata as filters see it for this event; not part of the payload.
     pub metadata: Option<Arc<Object>>,
+    /// What was added, when a message only grew by a text at the end of a block.
+    pub added: Option<AddedText>,
+    json: PayloadText,
 }
 
+/// A text that was added to the end of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedText {
+    /// The block, counted from 0.
+    pub block: u32,
+    /// What was added.
+    pub text: String,
+}
+
+/// A payload's JSON, written when it is first asked for and then shared by everyone who is sent the event.
+#[derive(Clone, Debug, Default)]
+struct PayloadText(OnceLock<Arc<str>>);
+
+impl PartialEq for PayloadText {
+    /// Whether the text was asked for makes no difference.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for PayloadText {}
+
 impl Event {
+    /// An event with its place, and what filters look at.
+    pub fn new(
+        position: Position,
+        payload: EventPayload,
+        role: Option<Role>,
+        metadata: Option<Arc<Object>>,
+    ) -> Self {
+        Self { position, payload, role, metadata, added: None, json: PayloadText::default() }
+    }
+
+    /// The same event of a message that only grew.
+    #[must_use]
+    pub fn with_added(mut self, block: u32, text: &str) -> Self {
+        self.added = Some(AddedText { block, text: text.to_owned() });
+        self
+    }
+
+    /// The payload as one line of JSON.
+    pub fn json(&self) -> &str {
+        self.json.0.get_or_init(|| serde_json::to_string(&self.payload).unwrap_or_default().into())
+    }
+
     /// What kind of thing happened.
     pub fn event_type(&self) -> EventType {
         self.payload.event_type()

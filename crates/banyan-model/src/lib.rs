@@ -23,7 +23,7 @@ pub use block::{
 pub use entry::{AttachmentMeta, CustomEntry, CustomPayload, EntryKind, MessageEntry, SessionEntry};
 pub use error::{Error, ErrorCode};
 pub use event::{
-    CreatedEvent, DeletedEvent, Event, EventPayload, EventType, MessageAddedEvent, MessageUpdatedEvent,
+    AddedText, CreatedEvent, DeletedEvent, Event, EventPayload, EventType, MessageAddedEvent, MessageUpdatedEvent,
     MetaUpdatedEvent, StatusChangedEvent,
 };
 pub use event_filter::{CreatedConfig, EventFilter, MessageConfig, SessionConfig};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use banyan_core::filter;
-use banyan_model::{CommitNo, Event, EventFilter, EventType, Object, SessionId};
+use banyan_model::{CommitNo, Event, EventFilter, EventType, Object, Position, SessionId};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// See the module.
@@ -33,6 +33,8 @@ struct Member {
     filters: Vec<EventFilter>,
     sender: Sender<Arc<Event>>,
     queue: Arc<Queue>,
+    /// The last event that it was told, so that two of its filters do not tell it twice.
+    told: Option<Position>,
 }
 
 /// What a subscription and its member in the hub both see.
@@ -82,7 +84,7 @@ impl Hub {
         for (at, filter) in filters.iter().enumerate() {
             inner.wanted.entry(key_of(filter)).or_default().push((id, at));
         }
-        inner.members.insert(id, Member { filters, sender, queue: Arc::clone(&queue) });
+        inner.members.insert(id, Member { filters, sender, queue: Arc::clone(&queue), told: None });
         self.listeners.store(inner.members.len(), Ordering::Release);
         Seat { hub: Arc::clone(self), id, receiver, queue, since: inner.published }
     }
@@ -113,15 +115,11 @@ impl Hub {
         let mut ended = Vec::new();
         for event in events() {
             let event = Arc::new(event);
-            let mut told = Vec::new();
             for (id, at) in &candidates {
-                let Some(member) = inner.members.get(id) else { continue };
+                let Some(member) = inner.members.get_mut(id) else { continue };
                 let matches = member.filters.get(*at).is_some_and(|filter| filter::event_matches(filter, &event));
-                if matches && !told.contains(id) {
-                    told.push(*id);
-                    if !member.tell(&event) {
-                        ended.push(*id);
-                    }
+                if matches && member.told.replace(event.position) != Some(event.position) && !member.tell(&event) {
+                    ended.push(*id);
                 }
             }
             for id in ended.drain(..) {

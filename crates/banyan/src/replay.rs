@@ -273,13 +273,7 @@ impl Store {
 
 fn deleted(entry: &JournalEntry, tombstone: &[u8]) -> Option<Event> {
     let tombstone: Tombstone = serde_json::from_slice(tombstone).ok()?;
-    Some(Event {
-        position: Position::new(entry.commit, 0),
-        payload: EventPayload::Deleted(DeletedEvent {
-            session_id: entry.session.clone(),
-            timestamp: tombstone.timestamp,
-        }),
-        role: None,
-        metadata: tombstone.metadata.map(Arc::new),
-    })
+    let payload = DeletedEvent { session_id: entry.session.clone(), timestamp: tombstone.timestamp };
+    let position = Position::new(entry.commit, 0);
+    Some(Event::new(position, EventPayload::Deleted(payload), None, tombstone.metadata.map(Arc::new)))
 }

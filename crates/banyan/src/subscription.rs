@@ -215,23 +215,21 @@ impl Store {
         let planned = self.look(id, |state| {
             let wanted: Vec<Wanted> =
                 (0..state.nodes().len() as u32).map(|ix| Wanted::of(state, NodeIx(ix))).collect();
-            let created = Event {
-                position: Position::BEGINNING,
-                payload: EventPayload::Created(created_event(state.meta())),
-                role: None,
-                metadata: state.metadata().cloned(),
-            };
+            let payload = EventPayload::Created(created_event(state.meta()));
+            let created = Event::new(Position::BEGINNING, payload, None, state.metadata().cloned());
             (state.last_commit(), state.sources().to_vec(), wanted, created)
         })?;
         let Some((commit, sources, wanted, created)) = planned else { return Ok(None) };
-        let mut events = vec![created.clone()];
+        let metadata = created.metadata.clone();
+        let mut events = vec![created];
         for (wanted, fetched) in wanted.iter().zip(self.fetch(&sources, &wanted)?) {
             let Some(fetched) = fetched else { continue };
             let entry = wanted.entry(fetched);
             let updated = updated_event(id, &entry);
             let (added, role) = event::added(id.clone(), entry)?;
             let payloads = [Some(added), updated].into_iter().flatten();
-            events.extend(payloads.map(|payload| Event { payload, role, ..created.clone() }));
+            events
+                .extend(payloads.map(|payload| Event::new(Position::BEGINNING, payload, role, metadata.clone())));
         }
         Ok(Some(Snapshot { commit, events }))
     }

@@ -87,12 +87,8 @@ impl Store {
     pub(crate) fn tell_created(&self, meta: &SessionMeta, commit: CommitNo) {
         let metadata = meta.metadata.as_ref();
         self.hub.publish(commit, &meta.session_id, metadata, &[EventType::Created], || {
-            vec![Event {
-                position: Position::new(commit, 0),
-                payload: EventPayload::Created(created_event(meta)),
-                role: None,
-                metadata: metadata.cloned().map(std::sync::Arc::new),
-            }]
+            let payload = EventPayload::Created(created_event(meta));
+            vec![Event::new(Position::new(commit, 0), payload, None, metadata.cloned().map(std::sync::Arc::new))]
         });
     }
 

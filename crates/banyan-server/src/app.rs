@@ -1,0 +1,70 @@
+//! What all requests share, and which address is served by what.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware;
+use axum::routing::{get, post};
+use banyan::Banyan;
+use tokio::sync::watch;
+
+use crate::keys::Keys;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::{caller, calls, guard, health};
+
+/// What all requests share.
+pub(crate) struct App {
+    pub(crate) store: Banyan,
+    pub(crate) settings: Settings,
+    pub(crate) keys: Arc<Keys>,
+    stop: watch::Receiver<bool>,
+}
+
+pub(crate) type Shared = Arc<App>;
+
+impl App {
+    pub(crate) fn new(store: Banyan, settings: Settings, keys: Arc<Keys>, stop: watch::Receiver<bool>) -> Self {
+        Self { store, settings, keys, stop }
+    }
+
+    /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.
+    pub(crate) fn open(&self) -> bool {
+        self.keys.none() && self.settings.listen.ip().is_loopback()
+    }
+
+    /// Whether the server takes no new work.
+    pub(crate) fn stopping(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Waits until the server is told to stop.
+    pub(crate) async fn stopped(&self) {
+        let mut stop = self.stop.clone();
+        // A sender that is gone has stopped the server, too.
+        let _ = stop.wait_for(|stop| *stop).await;
+    }
+}
+
+/// Every address.
+pub(crate) fn router(app: &Shared) -> Router {
+    let for_callers = Router::new()
+        .route("/v1/call/{function_id}", post(calls::call))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
+    Router::new()
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .merge(for_callers)
+        .fallback(no_such_address)
+        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::check))
+        .with_state(Arc::clone(app))
+}
+
+async fn no_such_address(request: Request) -> Problem {
+    Problem::no_such_address(format!(
+        "nothing is served at {} {}; /openapi.json lists what there is",
+        request.method(),
+        request.uri().path()
+    ))
+}

@@ -1,0 +1,74 @@
+//! Who calls: the key that a request carries, as the handle on the store that it may use.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use banyan::Banyan;
+use hyper::header::AUTHORIZATION;
+use hyper::http::request::Parts;
+
+use crate::app::{App, Shared};
+use crate::keys::Key;
+use crate::problem::Problem;
+
+/// Who calls. Handlers reach the store through this, and so see and change only what the key may.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) store: Banyan,
+    /// None while the server has no key, and takes everyone who reaches loopback for its owner.
+    pub(crate) key: Option<Arc<Key>>,
+}
+
+impl Caller {
+    /// Whether the caller may see what is about the whole server: the other keys, its metrics.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.key.as_ref().is_none_or(|key| key.scope.is_empty() && !key.read_only)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| Problem::unauthenticated("this request has no key"))
+    }
+}
+
+/// Lets a request through when its key is known.
+pub(crate) async fn authenticate(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+    match identify(&app, &request) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn identify(app: &App, request: &Request) -> Result<Caller, Problem> {
+    if app.open() {
+        return Ok(Caller { store: app.store.clone(), key: None });
+    }
+    let given = token(request).ok_or_else(|| {
+        Problem::unauthenticated(
+            "send the key as `Authorization: Bearer KEY`; `banyan key create --name NAME` makes one",
+        )
+    })?;
+    let key = app.keys.find(&given).ok_or_else(|| {
+        Problem::unauthenticated("this key is not known here; `banyan key ls` lists the keys that are")
+    })?;
+    Ok(Caller { store: app.store.clone(), key: Some(key) })
+}
+
+/// The key as it was sent: in its header, or, from where no header can be set (`EventSource`, `WebSocket`), in the query.
+fn token(request: &Request) -> Option<String> {
+    if let Some(value) = request.headers().get(AUTHORIZATION) {
+        let value = value.to_str().ok()?;
+        let (scheme, token) = value.split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned());
+    }
+    let query = request.uri().query()?;
+    query.split('&').find_map(|pair| pair.strip_prefix("access_token=")).map(str::to_owned)
+}

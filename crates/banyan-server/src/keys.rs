@@ -1,0 +1,244 @@
+//! The keys that a server knows, in `.banyan/keys.json`. Of each only a hash of the secret is kept.
+//!
+//! The command and a running server share the file: whoever changes it replaces it whole, under a lock of its own, and the
+//! server looks whether it has changed.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use banyan::model::Object;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A key, without its secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Key {
+    /// What it is listed and removed by.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// The metadata that a session must carry for the key to see it; empty for all sessions.
+    #[serde(default)]
+    pub scope: Object,
+    /// Whether it may only look.
+    #[serde(default)]
+    pub read_only: bool,
+    /// The most requests a second; the server's own limit when it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_second: Option<u32>,
+    /// When it was made, in milliseconds since 1970.
+    pub created_at: i64,
+    /// BLAKE3 of the secret, in hex.
+    hash: String,
+}
+
+/// What a new key is to be like.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct NewKey {
+    /// What people call it.
+    pub name: String,
+    /// The metadata that a session must carry for the key to see it.
+    #[serde(default)]
+    pub scope: Object,
+    /// Whether it may only look.
+    #[serde(default)]
+    pub read_only: bool,
+    /// The most requests a second.
+    #[serde(default)]
+    pub requests_per_second: Option<u32>,
+}
+
+/// Why keys could not be read or changed.
+#[derive(Debug, Error)]
+pub enum KeyError {
+    /// The file could not be read or written.
+    #[error("{path}: {error}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The file is not what it should be.
+    #[error("{path} is damaged ({error}); move it away and make the keys again")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        error: serde_json::Error,
+    },
+    /// What was asked for makes no sense.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// See the module.
+pub struct Keys {
+    path: PathBuf,
+    known: RwLock<Arc<Vec<Arc<Key>>>>,
+    read_at: Mutex<Option<Stamp>>,
+}
+
+/// What tells one version of the file from another.
+type Stamp = (SystemTime, u64);
+
+#[derive(Default, Serialize, Deserialize)]
+struct Stored {
+    keys: Vec<Arc<Key>>,
+}
+
+const PREFIX: &str = "banyan_";
+
+impl Keys {
+    /// The keys of a data directory.
+    pub fn open(data: &Path) -> Result<Self, KeyError> {
+        let path = data.join(".banyan").join("keys.json");
+        let keys = Self { path, known: RwLock::default(), read_at: Mutex::new(None) };
+        keys.refresh()?;
+        Ok(keys)
+    }
+
+    /// Every key, oldest first.
+    pub fn all(&self) -> Arc<Vec<Arc<Key>>> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether there is no key at all.
+    pub fn none(&self) -> bool {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// The key that a caller shows, `banyan_ID_SECRET`.
+    pub fn find(&self, shown: &str) -> Option<Arc<Key>> {
+        self.look_up(shown).or_else(|| {
+            // It may have been made a moment ago.
+            self.refresh().ok().filter(|changed| *changed).and_then(|_| self.look_up(shown))
+        })
+    }
+
+    fn look_up(&self, shown: &str) -> Option<Arc<Key>> {
+        let (id, secret) = shown.strip_prefix(PREFIX)?.split_once('_')?;
+        let hash = blake3::hash(secret.as_bytes());
+        let all = self.all();
+        let key = all.iter().find(|key| key.id == id)?;
+        // Comparing hashes takes the same time wherever they differ.
+        (blake3::Hash::from_hex(&key.hash).ok()? == hash).then(|| Arc::clone(key))
+    }
+
+    /// Makes a key. The text that is returned with it is shown once and kept nowhere.
+    pub fn create(&self, new: NewKey, now_ms: i64) -> Result<(Arc<Key>, String), KeyError> {
+        if new.name.trim().is_empty() {
+            return Err(KeyError::Refused("a key needs a name".to_owned()));
+        }
+        let (id, secret) = (random::<4>()?, random::<32>()?);
+        let key = Arc::new(Key {
+            id: id.clone(),
+            name: new.name,
+            scope: new.scope,
+            read_only: new.read_only,
+            requests_per_second: new.requests_per_second,
+            created_at: now_ms,
+            hash: blake3::hash(secret.as_bytes()).to_hex().to_string(),
+        });
+        self.change(|keys| {
+            keys.push(Arc::clone(&key));
+            Ok(())
+        })?;
+        Ok((key, format!("{PREFIX}{id}_{secret}")))
+    }
+
+    /// Removes a key, by its id or by its name when only one has it.
+    pub fn remove(&self, which: &str) -> Result<Arc<Key>, KeyError> {
+        let mut removed = None;
+        self.change(|keys| {
+            let found: Vec<usize> =
+                (0..keys.len()).filter(|at| keys[*at].id == which || keys[*at].name == which).collect();
+            match found.as_slice() {
+                [] => Err(KeyError::Refused(format!("there is no key `{which}`; `banyan key ls` lists them"))),
+                [at] => {
+                    removed = Some(keys.remove(*at));
+                    Ok(())
+                }
+                _ => Err(KeyError::Refused(format!("several keys are called `{which}`; remove them by id"))),
+            }
+        })?;
+        removed.ok_or_else(|| KeyError::Refused(format!("there is no key `{which}`")))
+    }
+
+    /// Reads the file again when it has changed, and says whether it had.
+    pub fn refresh(&self) -> Result<bool, KeyError> {
+        let mut read_at = self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = self.stamp()?;
+        if stamp.is_some() && *read_at == stamp {
+            return Ok(false);
+        }
+        let keys = self.read()?;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = **known != keys;
+        *known = Arc::new(keys);
+        *read_at = stamp;
+        Ok(changed)
+    }
+
+    fn stamp(&self) -> Result<Option<Stamp>, KeyError> {
+        match fs::metadata(&self.path) {
+            Ok(file) => Ok(Some((file.modified().map_err(|error| self.io(error))?, file.len()))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    fn read(&self) -> Result<Vec<Arc<Key>>, KeyError> {
+        let text = match fs::read(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(self.io(error)),
+        };
+        let stored: Stored = serde_json::from_slice(&text)
+            .map_err(|error| KeyError::Damaged { path: self.path.display().to_string(), error })?;
+        Ok(stored.keys)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Arc<Key>>) -> Result<(), KeyError>) -> Result<(), KeyError> {
+        let io = |error| self.io(error);
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory).map_err(io)?;
+        }
+        let lock = File::create(self.path.with_extension("lock")).map_err(io)?;
+        lock.lock().map_err(io)?;
+        let mut keys = self.read()?;
+        change(&mut keys)?;
+        let text = serde_json::to_vec_pretty(&Stored { keys }).map_err(|error| self.io(error.into()))?;
+        let beside = self.path.with_extension("new");
+        let mut file = private_file(&beside).map_err(io)?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(io)?;
+        fs::rename(&beside, &self.path).map_err(io)?;
+        if let Some(directory) = self.path.parent() {
+            File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
+        }
+        self.refresh()?;
+        Ok(())
+    }
+
+    fn io(&self, error: std::io::Error) -> KeyError {
+        KeyError::Io { path: self.path.display().to_string(), error }
+    }
+}
+
+/// A new file that only its owner may read.
+fn private_file(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn random<const N: usize>() -> Result<String, KeyError> {
+    let mut bytes = [0_u8; N];
+    getrandom::fill(&mut bytes).map_err(|error| KeyError::Refused(format!("no random numbers: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,90 @@
+//! Starting a server and stopping it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use banyan::Banyan;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::app::{self, App};
+use crate::connections;
+use crate::keys::{KeyError, Keys};
+use crate::settings::Settings;
+
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The address is reachable from other machines, and there is no key.
+    #[error(
+        "{0} can be reached from other machines, and there is no key yet; make one with `banyan key create --name NAME`, or listen on 127.0.0.1"
+    )]
+    Unprotected(SocketAddr),
+    /// The keys cannot be read.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+}
+
+/// A server that runs.
+pub struct Running {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    accepting: JoinHandle<()>,
+}
+
+/// Starts a server on a store. `data` is the directory where its keys are.
+pub async fn start(store: Banyan, data: &Path, settings: Settings) -> Result<Running, ServeError> {
+    let keys = Arc::new(Keys::open(data)?);
+    if keys.none() && !settings.listen.ip().is_loopback() {
+        return Err(ServeError::Unprotected(settings.listen));
+    }
+    let listening = |error| ServeError::Listen { address: settings.listen, error };
+    let listener = TcpListener::bind(settings.listen).await.map_err(listening)?;
+    let address = listener.local_addr().map_err(listening)?;
+    let (stop, stopped) = watch::channel(false);
+    let app = Arc::new(App::new(store, settings, keys, stopped));
+    let router = app::router(&app);
+    tokio::spawn(follow_keys(Arc::clone(&app)));
+    let accepting = tokio::spawn(connections::accept(listener, None, router, app));
+    Ok(Running { address, stop, accepting })
+}
+
+/// Notices keys that were made or removed.
+async fn follow_keys(app: Arc<App>) {
+    let mut tick = tokio::time::interval(Duration::from_millis(250));
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {
+                if let Err(error) = app.keys.refresh() {
+                    tracing::warn!(%error, "the keys could not be read; the last ones stay");
+                }
+            }
+            () = app.stopped() => return,
+        }
+    }
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes no new work, lets open calls finish, ends streams, and returns when all of that is done. The store stays open.
+    pub async fn stop(self) {
+        let _ = self.stop.send(true);
+        let _ = self.accepting.await;
+    }
+}

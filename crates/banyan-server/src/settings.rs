@@ -1,0 +1,83 @@
+//! How a server behaves.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a server behaves. `Settings::default()` is what a laptop wants.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where it listens. An address past loopback needs a key.
+    pub listen: SocketAddr,
+    /// The certificate that it shows, if it speaks TLS.
+    pub tls: Option<Tls>,
+    /// Web pages from these origins may call it from a browser, `*` being all.
+    pub cors_origins: Vec<String>,
+    /// Names, besides those of loopback, that it may be called by while it has no key.
+    pub hosts: Vec<String>,
+    /// How much it takes on.
+    pub limits: Limits,
+    /// How often a quiet stream is sent a comment, so that proxies keep it open.
+    pub keep_alive: Duration,
+    /// How long open calls may take once it is told to stop.
+    pub drain: Duration,
+}
+
+/// The files of a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The chain, in PEM.
+    pub certificate: PathBuf,
+    /// The private key, in PEM.
+    pub key: PathBuf,
+}
+
+/// How much a server takes on.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The most bytes that a request's body may have.
+    pub body_bytes: usize,
+    /// The most bytes that a request's head may have.
+    pub header_bytes: usize,
+    /// The most connections at a time.
+    pub connections: usize,
+    /// The most subscriptions at a time, over all connections.
+    pub subscriptions: usize,
+    /// The most subscriptions of one WebSocket connection.
+    pub subscriptions_per_socket: usize,
+    /// How long a request's head may take, and how long a connection may be idle.
+    pub head_timeout: Duration,
+    /// How long a request's body may make no progress.
+    pub body_timeout: Duration,
+    /// The most requests a second of one key; none is no limit.
+    pub requests_per_second: Option<u32>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)),
+            tls: None,
+            cors_origins: Vec::new(),
+            hosts: Vec::new(),
+            limits: Limits::default(),
+            keep_alive: Duration::from_secs(15),
+            drain: Duration::from_secs(8),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 64 << 20,
+            header_bytes: 64 << 10,
+            connections: 20_000,
+            subscriptions: 20_000,
+            subscriptions_per_socket: 100,
+            head_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
+            requests_per_second: None,
+        }
+    }
+}
