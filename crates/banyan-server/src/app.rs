@@ -7,12 +7,13 @@ use axum::extract::Request;
 use axum::middleware;
 use axum::routing::{get, post};
 use banyan::Banyan;
+use hyper::StatusCode;
 use tokio::sync::watch;
 
 use crate::keys::Keys;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::{caller, calls, guard, health};
+use crate::{caller, calls, guard, health, resources};
 
 /// What all requests share.
 pub(crate) struct App {
@@ -51,12 +52,14 @@ impl App {
 pub(crate) fn router(app: &Shared) -> Router {
     let for_callers = Router::new()
         .route("/v1/call/{function_id}", post(calls::call))
+        .merge(resources::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .merge(for_callers)
         .fallback(no_such_address)
+        .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::check))
         .with_state(Arc::clone(app))
 }
@@ -67,4 +70,13 @@ async fn no_such_address(request: Request) -> Problem {
         request.method(),
         request.uri().path()
     ))
+}
+
+/// The addresses know their methods; axum adds them as `Allow`.
+async fn wrong_method(request: Request) -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "http/method_not_allowed",
+        format!("{} does not take {}; `Allow` names what it takes", request.uri().path(), request.method()),
+    )
 }

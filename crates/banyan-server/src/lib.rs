@@ -13,7 +13,9 @@ mod connections;
 mod guard;
 mod health;
 mod keys;
+mod path;
 mod problem;
+mod resources;
 mod serve;
 mod settings;
 
