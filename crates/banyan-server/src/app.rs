@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::keys::Keys;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::{caller, calls, guard, health, resources};
+use crate::{caller, calls, docs, guard, health, openapi, resources};
 
 /// What all requests share.
 pub(crate) struct App {
@@ -55,6 +55,9 @@ pub(crate) fn router(app: &Shared) -> Router {
         .merge(resources::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
+        .route("/", get(docs::index))
+        .route("/docs", get(docs::page))
+        .route("/openapi.json", get(openapi::document))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .merge(for_callers)

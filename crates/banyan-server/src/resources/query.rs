@@ -16,7 +16,6 @@ use crate::problem::Problem;
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    pub(crate) required: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,13 +64,8 @@ pub(crate) fn fields_of(function: &str) -> &'static [Field] {
     static FIELDS: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
         let fields = |function: &banyan::Function| {
             let schema = function.request_schema();
-            let required =
-                |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));
-            let of_property = |(name, schema): (&String, &Value)| Field {
-                name: name.clone(),
-                kind: Kind::of(schema),
-                required: required(name),
-            };
+            let of_property =
+                |(name, schema): (&String, &Value)| Field { name: name.clone(), kind: Kind::of(schema) };
             schema["properties"].as_object().into_iter().flatten().map(of_property).collect()
         };
         functions().iter().map(|function| (function.id, fields(function))).collect()
