@@ -173,7 +173,7 @@ impl Store {
     }
 
     /// Tells the lines of one commit.
-    fn tell_range(&self, id: &SessionId, born: Born, range: Place) -> Result<Vec<Event>, Error> {
+    pub(crate) fn tell_range(&self, id: &SessionId, born: Born, range: Place) -> Result<Vec<Event>, Error> {
         let bytes = self.log.read(At::Live(id), range.offset, range.len as usize)?;
         let mut narrator = None;
         let mut events = Vec::new();
