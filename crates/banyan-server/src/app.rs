@@ -48,8 +48,8 @@ impl App {
     }
 }
 
-/// Every address.
-pub(crate) fn router(app: &Shared) -> Router {
+/// Every address, and those of the program that the server is part of.
+pub(crate) fn router(app: &Shared, own: Router) -> Router {
     let for_callers = Router::new()
         .route("/v1/call/{function_id}", post(calls::call))
         .merge(resources::routes())
@@ -61,6 +61,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .merge(for_callers)
+        .merge(own.with_state(()))
         .fallback(no_such_address)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::check))

@@ -22,5 +22,5 @@ mod serve;
 mod settings;
 
 pub use keys::{Key, KeyError, Keys, NewKey};
-pub use serve::{Running, ServeError, start};
+pub use serve::{Running, ServeError, start, start_with};
 pub use settings::{Limits, Settings, Tls};

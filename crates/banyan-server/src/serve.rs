@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use banyan::Banyan;
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -46,6 +47,16 @@ pub struct Running {
 
 /// Starts a server on a store. `data` is the directory where its keys are.
 pub async fn start(store: Banyan, data: &Path, settings: Settings) -> Result<Running, ServeError> {
+    start_with(store, data, settings, Router::new()).await
+}
+
+/// The same for a program that serves something of its own beside Banyan. Its addresses are open to everyone who passes the browser's checks.
+pub async fn start_with(
+    store: Banyan,
+    data: &Path,
+    settings: Settings,
+    own: Router,
+) -> Result<Running, ServeError> {
     let keys = Arc::new(Keys::open(data)?);
     if keys.none() && !settings.listen.ip().is_loopback() {
         return Err(ServeError::Unprotected(settings.listen));
@@ -55,7 +66,7 @@ pub async fn start(store: Banyan, data: &Path, settings: Settings) -> Result<Run
     let address = listener.local_addr().map_err(listening)?;
     let (stop, stopped) = watch::channel(false);
     let app = Arc::new(App::new(store, settings, keys, stopped));
-    let router = app::router(&app);
+    let router = app::router(&app, own);
     tokio::spawn(follow_keys(Arc::clone(&app)));
     let accepting = tokio::spawn(connections::accept(listener, None, router, app));
     Ok(Running { address, stop, accepting })
