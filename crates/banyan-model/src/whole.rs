@@ -72,9 +72,11 @@ impl<T: Whole> Visitor<'_> for WholeVisitor<T> {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
-        // The cast keeps what is past its bounds at them, which no field can hold.
-        let whole =
-            Some(number).filter(|number| number.fract() == 0.0).and_then(|number| T::from_number(number as i128));
+        // An integer past 64 bits arrives rounded, at the least on the bound itself, which is written without a fraction.
+        let inside = number > i64::MIN as f64;
+        let whole = Some(number)
+            .filter(|number| inside && number.fract() == 0.0)
+            .and_then(|number| T::from_number(number as i128));
         whole.ok_or_else(|| E::invalid_type(serde::de::Unexpected::Float(number), &self))
     }
 }
@@ -114,6 +116,10 @@ mod tests {
         for (text, why) in [
             (r#"{"at":0.5}"#, "invalid type: floating point `0.5`, expected i64"),
             (r#"{"at":1e300}"#, "invalid type: floating point `1e+300`, expected i64"),
+            (
+                r#"{"at":-9223372036854775809}"#,
+                "invalid type: floating point `-9.223372036854776e+18`, expected i64",
+            ),
             (r#"{"at":18446744073709551615}"#, "invalid value: integer `18446744073709551615`, expected i64"),
             (r#"{"at":0,"limit":-1}"#, "invalid value: integer `-1`, expected u64"),
             (r#"{"at":"5"}"#, "invalid type: string \"5\", expected i64"),

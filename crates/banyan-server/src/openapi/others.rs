@@ -92,7 +92,7 @@ fn keys(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
     });
     let new = schemas.name(
         "NewKey",
-        json!({"type": "object", "description": "What a new key is to be like.", "required": ["name"],
+        json!({"type": "object", "description": "What a new key is to be like.", "required": ["name"], "additionalProperties": false,
             "properties": properties}),
     );
     let mut known = properties;
