@@ -10,12 +10,15 @@ mod body;
 mod caller;
 mod calls;
 mod connections;
+mod events;
 mod guard;
 mod health;
 mod keys;
+mod presence;
 mod problem;
 mod serve;
 mod settings;
+mod ws;
 
 pub use keys::{Key, KeyError, Keys, NewKey};
 pub use serve::{Running, ServeError, start, start_with};
