@@ -46,22 +46,23 @@ fn python_sseclient() {
 fn the_browsers_eventsource() {
     let Ok(mut command) = browser().map_err(|why| skip("the_browsers_eventsource", &why)) else { return };
     let profile = tempfile::tempdir().unwrap();
-    let (saw, seen) = channel();
-    let saw = move |what: String| saw.send(what).unwrap();
+    let (says, said) = channel();
+    let (report, progress) = (says.clone(), says);
     let own = Router::new()
         .route("/test/page", get(|| async { Html(std::fs::read_to_string(client("browser.html")).unwrap()) }))
-        .route("/test/saw", post(|what: String| async move { saw(what) }));
+        .route("/test/progress", post(async move |seen: String| progress.send((seen, None)).unwrap()))
+        .route("/test/saw", post(async move |seen: String| report.send((String::new(), Some(seen))).unwrap()));
     let (server, writer) = Server::with_writer(own);
     let stream = STREAM.replace('&', "%26");
     command.arg(format!("--user-data-dir={}", profile.path().display()));
     command.arg(format!("http://{}/test/page#{stream}", server.at)).stdout(Stdio::null()).stderr(Stdio::null());
     let browser = Ended(command.spawn().unwrap());
-    let server = restarts(server, &writer);
+    let hear = || said.recv_timeout(PATIENCE).expect("the page tells what it saw");
+    let server = restarts(server, &writer, |count| while hear().0.parse::<usize>().unwrap() < count {});
     let written = writer.finish();
-    let seen = seen.recv_timeout(PATIENCE).expect("the page tells what it saw");
+    let seen = std::iter::from_fn(|| Some(hear())).find_map(|(_, seen)| seen).unwrap();
     check(seen.lines(), &written);
-    drop(browser);
-    drop(server);
+    drop((browser, server));
 }
 
 /// A client that prints what it sees.
@@ -73,8 +74,7 @@ fn lines_through_restarts(mut command: Command) {
     let out = BufReader::new(child.0.stdout.take().unwrap());
     let reader = std::thread::spawn(move || out.lines().for_each(|it| line.send(it.unwrap()).unwrap()));
     let mut seen: Vec<String> = Vec::new();
-    take(&lines, &mut seen, 3);
-    let server = restarts(server, &writer);
+    let server = restarts(server, &writer, |count| take(&lines, &mut seen, count));
     let written = writer.finish();
     take(&lines, &mut seen, written.len());
     assert!(child.0.wait().unwrap().success());
@@ -90,13 +90,13 @@ fn take(lines: &Receiver<String>, seen: &mut Vec<String>, count: usize) {
     }
 }
 
-/// Restarts the server twice while the writer goes on.
-fn restarts(mut server: Server, writer: &Writer) -> Server {
+/// Restarts the server twice while the writer goes on, each time when the client has caught up with what was written.
+fn restarts(mut server: Server, writer: &Writer, mut seen: impl FnMut(usize)) -> Server {
+    seen(writer.wait_for_more(30));
     for _ in 0..2 {
-        writer.wait_for_more(30);
         server = server.restarted();
+        seen(writer.wait_for_more(30));
     }
-    writer.wait_for_more(30);
     server
 }
 

@@ -40,14 +40,15 @@ impl Writer {
         Self { written, enough, thread }
     }
 
-    /// Waits until so many more were written.
-    pub(crate) fn wait_for_more(&self, more: usize) {
+    /// Waits until so many more were written; how many there are then.
+    pub(crate) fn wait_for_more(&self, more: usize) -> usize {
         let goal = self.written.load(Ordering::Acquire) + more;
         let begun = Instant::now();
         while self.written.load(Ordering::Acquire) < goal {
             assert!(begun.elapsed() < Duration::from_secs(60), "the writer goes on");
             std::thread::yield_now();
         }
+        goal
     }
 
     /// Writes the last entry; all that were written, in order.

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
 use std::time::Duration;
 
 use banyan::{Banyan, Options};
@@ -321,9 +320,4 @@ pub(crate) fn a_busy_life(server: &Server) {
     server.call("delete", json!({"session_id": "b"}));
     server.call("ensure", json!({"session_id": "b"}));
     server.append("b", "born again");
-}
-
-/// A file or folder of the workspace.
-pub(crate) fn in_workspace(path: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
