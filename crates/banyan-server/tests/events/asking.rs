@@ -173,7 +173,7 @@ fn a_stream_needs_a_key_when_there_are_keys_and_ends_with_it() {
     let keys = Keys::open(server.dir.path()).unwrap();
     let (key, shown) = keys.create(NewKey { name: "one".to_owned(), ..NewKey::default() }, 1).unwrap();
     let (_, other) = keys.create(NewKey { name: "other".to_owned(), ..NewKey::default() }, 1).unwrap();
-    assert_eq!(before.to_end(), [], "a stream that was open to everyone ends when there is a key");
+    assert_eq!(before.rest(), [], "a stream that was open to everyone ends when there is a key");
     assert_eq!(server.refused("/v1/events"), (401, "auth/unauthenticated".to_owned()));
     let bearer = format!("Bearer {shown}");
     let mut streams = [
@@ -187,7 +187,7 @@ fn a_stream_needs_a_key_when_there_are_keys_and_ends_with_it() {
     }
     keys.remove(&key.id).unwrap();
     for stream in &mut streams {
-        assert_eq!(stream.to_end(), []);
+        assert_eq!(stream.rest(), []);
     }
     server.append("s", "after");
     assert_eq!(types(&stays.take(2)), ["message-added", "message-added"]);

@@ -19,7 +19,7 @@ fn streams_end_when_the_server_stops_and_can_be_resumed() {
     }
     let stopped = server.begin_to_stop();
     server.wait(stopped).unwrap();
-    let seen: Vec<Vec<Frame>> = streams.iter_mut().map(Stream::to_end).collect();
+    let seen: Vec<Vec<Frame>> = streams.iter_mut().map(Stream::rest).collect();
     let refused = std::net::TcpStream::connect(server.at);
     assert!(refused.is_err(), "nobody is let in any more");
     let last = ids(&seen[0])[19].to_owned();
@@ -52,5 +52,5 @@ fn a_store_that_is_closed_ends_its_streams() {
     let mut stream = server.open("/v1/events");
     server.append("s", "the last");
     server.store.close().unwrap();
-    assert_eq!(types(&stream.to_end()), ["message-added"]);
+    assert_eq!(types(&stream.rest()), ["message-added"]);
 }

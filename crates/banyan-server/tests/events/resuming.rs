@@ -139,7 +139,7 @@ fn a_position_older_than_what_is_kept_gets_resync_and_goes_on_from_there() {
     let server = Server::on(dir, Options::default(), settings());
     server.append("b", "what must be read again");
     let mut back = Stream::open(server.at, "/v1/events", &[("Last-Event-ID", early[0].position())]).unwrap();
-    let told = back.to_end();
+    let told = back.rest();
     assert_eq!((types(&told), told[0].data.as_str()), (vec!["banyan::resync"], "{}"));
     let next = server.append("a", "after reading again");
     let mut back = Stream::open(server.at, "/v1/events", &[("Last-Event-ID", told[0].position())]).unwrap();

@@ -16,7 +16,7 @@ fn a_subscriber_that_is_too_slow_is_told_and_resumes() {
     let large = "x".repeat(1 << 20);
     const WRITES: usize = 40;
     let written: Vec<String> = (0..WRITES).map(|_| server.append("s", &large)).collect();
-    let mut frames = slow.to_end();
+    let mut frames = slow.rest();
     let last = frames.pop().unwrap();
     assert_eq!(last, Frame { id: None, event: "banyan::lagged".to_owned(), data: "{}".to_owned() });
     assert!((16..WRITES).contains(&frames.len()), "{} were sent before", frames.len());
@@ -51,7 +51,7 @@ fn a_subscriber_that_stalls_holds_up_neither_the_writer_nor_others() {
         }
     }
     assert_eq!(told, vec![WRITES; others.len()]);
-    let mut frames = stalled.to_end();
+    let mut frames = stalled.rest();
     assert_eq!(frames.pop().unwrap().event, "banyan::lagged");
     assert!(frames.len() < WRITES, "what it was not sent was not kept for it");
 }

@@ -280,7 +280,7 @@ impl Stream {
     }
 
     /// The frames up to the end of the stream.
-    pub(crate) fn to_end(&mut self) -> Vec<Frame> {
+    pub(crate) fn rest(&mut self) -> Vec<Frame> {
         std::iter::from_fn(|| self.next()).collect()
     }
 }
