@@ -8,18 +8,22 @@ use axum::middleware;
 use axum::routing::{get, post};
 use banyan::Banyan;
 use hyper::StatusCode;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::keys::Keys;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::{caller, calls, docs, guard, health, openapi, resources};
+use crate::{caller, calls, docs, events, guard, health, openapi, resources};
 
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) store: Banyan,
     pub(crate) settings: Settings,
     pub(crate) keys: Arc<Keys>,
+    /// Places for subscriptions, over all connections.
+    pub(crate) subscriptions: Arc<Semaphore>,
+    /// Places for WebSocket connections, which leave the count of the others when they are upgraded.
+    pub(crate) sockets: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 }
 
@@ -27,7 +31,9 @@ pub(crate) type Shared = Arc<App>;
 
 impl App {
     pub(crate) fn new(store: Banyan, settings: Settings, keys: Arc<Keys>, stop: watch::Receiver<bool>) -> Self {
-        Self { store, settings, keys, stop }
+        let subscriptions = Arc::new(Semaphore::new(settings.limits.subscriptions));
+        let sockets = Arc::new(Semaphore::new(settings.limits.connections));
+        Self { store, settings, keys, subscriptions, sockets, stop }
     }
 
     /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.
@@ -38,6 +44,17 @@ impl App {
     /// Whether the server takes no new work.
     pub(crate) fn stopping(&self) -> bool {
         *self.stop.borrow()
+    }
+
+    /// Tells when the server is told to stop.
+    pub(crate) fn stop_signal(&self) -> watch::Receiver<bool> {
+        self.stop.clone()
+    }
+
+    /// Waits until every WebSocket connection is closed.
+    pub(crate) async fn sockets_closed(&self) {
+        let all = u32::try_from(self.settings.limits.connections).unwrap_or(u32::MAX);
+        let _ = self.sockets.acquire_many(all).await;
     }
 
     /// Waits until the server is told to stop.
@@ -53,6 +70,7 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
     let for_callers = Router::new()
         .route("/v1/call/{function_id}", post(calls::call))
         .merge(resources::routes())
+        .merge(events::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
         .route("/", get(docs::index))

@@ -57,7 +57,11 @@ pub(crate) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, rout
         }
     }
     drop(listener);
-    if tokio::time::timeout(app.settings.drain, draining.shutdown()).await.is_err() {
+    let closed = async {
+        draining.shutdown().await;
+        app.sockets_closed().await;
+    };
+    if tokio::time::timeout(app.settings.drain, closed).await.is_err() {
         tracing::warn!("some calls did not finish in time and were cut off");
     }
 }

@@ -11,15 +11,18 @@ mod caller;
 mod calls;
 mod connections;
 mod docs;
+mod events;
 mod guard;
 mod health;
 mod keys;
 mod openapi;
 mod path;
+mod presence;
 mod problem;
 mod resources;
 mod serve;
 mod settings;
+mod ws;
 
 pub use keys::{Key, KeyError, Keys, NewKey};
 pub use serve::{Running, ServeError, start, start_with};

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use banyan_core::event;
 use banyan_core::state::NodeIx;
+use banyan_core::{event, filter};
 use banyan_log::{Replay, SessionLog};
 use banyan_model::{
     CommitNo, Error, Event, EventFilter, EventPayload, MessageUpdatedEvent, Position, Revision, SessionEntry,
@@ -139,6 +139,16 @@ impl Subscription {
         }
     }
 
+    /// Whether what comes next is read from disk, and so may take a moment.
+    pub fn has_past(&self) -> bool {
+        self.backlog.is_some() || !self.ready.is_empty()
+    }
+
+    /// Where the order stood when the subscription began. Who reads everything again after [`Delivery::Resync`] continues here.
+    pub fn began_at(&self) -> Position {
+        Position::new(self.seat.since, WHOLE)
+    }
+
     fn take(&mut self, event: Arc<Event>) -> Option<Delivery> {
         self.seat.queue.taken(&event);
         (event.position > self.seen).then(|| Delivery::Event(event))
@@ -200,7 +210,9 @@ impl Subscription {
     fn begin_with(&mut self, access: &Access, session: &SessionId) -> Result<(), Error> {
         let snapshot = self.store.snapshot(access, session)?.ok_or_else(|| Error::not_found(session))?;
         self.seen = Position::new(snapshot.commit, WHOLE);
-        self.ready.extend(snapshot.events.into_iter().map(|event| Delivery::Snapshot(Box::new(event))));
+        let asked = |event: &Event| self.filters.iter().any(|filter| filter::event_matches(filter, event));
+        let parts = snapshot.events.into_iter().filter(asked);
+        self.ready.extend(parts.map(|event| Delivery::Snapshot(Box::new(event))));
         self.ready.push_back(Delivery::SnapshotEnd(self.seen));
         Ok(())
     }
