@@ -5,20 +5,26 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use banyan::Banyan;
 use tokio::sync::watch;
 
 use crate::keys::Keys;
+use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::rates::Rates;
 use crate::settings::Settings;
-use crate::{caller, calls, guard, health};
+use crate::traces::Traces;
+use crate::{caller, calls, guard, health, key_calls, metrics, observe};
 
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) store: Banyan,
     pub(crate) settings: Settings,
     pub(crate) keys: Arc<Keys>,
+    pub(crate) metrics: Metrics,
+    pub(crate) rates: Rates,
+    pub(crate) traces: Option<Traces>,
     stop: watch::Receiver<bool>,
 }
 
@@ -26,7 +32,8 @@ pub(crate) type Shared = Arc<App>;
 
 impl App {
     pub(crate) fn new(store: Banyan, settings: Settings, keys: Arc<Keys>, stop: watch::Receiver<bool>) -> Self {
-        Self { store, settings, keys, stop }
+        let rates = Rates::new(settings.limits.requests_per_second);
+        Self { store, settings, keys, metrics: Metrics::new(), rates, traces: None, stop }
     }
 
     /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.
@@ -51,6 +58,9 @@ impl App {
 pub(crate) fn router(app: &Shared) -> Router {
     let for_callers = Router::new()
         .route("/v1/call/{function_id}", post(calls::call))
+        .route("/v1/keys", get(key_calls::list).post(key_calls::create))
+        .route("/v1/keys/{key_id}", delete(key_calls::remove))
+        .route("/metrics", get(metrics::metrics))
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
         .route("/healthz", get(health::healthz))
@@ -58,6 +68,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         .merge(for_callers)
         .fallback(no_such_address)
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::check))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), observe::observe))
         .with_state(Arc::clone(app))
 }
 
