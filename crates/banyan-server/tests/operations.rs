@@ -10,4 +10,4 @@ mod operations {
     mod tls;
     mod traces;
 }
-mod support;
+mod wire;

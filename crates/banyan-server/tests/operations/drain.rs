@@ -6,7 +6,7 @@ use banyan_server::Settings;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::support::{Answer, SOON, Server, ended, request, settings, until};
+use crate::wire::{Answer, SOON, Server, ended, request, settings, until};
 
 const BODY: &str = r#"{"title":"the last"}"#;
 

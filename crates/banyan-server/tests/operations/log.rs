@@ -2,7 +2,7 @@
 
 use banyan_server::{Keys, NewKey};
 
-use crate::support::{Server, log, settings};
+use crate::wire::{Server, log, settings};
 
 const SECRET: &str = "the-cat-is-under-the-stove";
 

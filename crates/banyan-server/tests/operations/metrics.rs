@@ -3,7 +3,7 @@
 use banyan_server::{Keys, NewKey};
 use serde_json::json;
 
-use crate::support::{Server, settings, until};
+use crate::wire::{Server, settings, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_happened_is_counted() {

@@ -2,14 +2,14 @@
 
 use banyan_server::{Keys, Limits, NewKey, Settings};
 
-use crate::support::{Server, settings};
+use crate::wire::{Server, settings};
 
 fn limited(requests_per_second: u32) -> Settings {
     Settings { limits: Limits { requests_per_second: Some(requests_per_second), ..Limits::default() }, ..settings() }
 }
 
 /// Asks until it is refused, and returns the refusal.
-async fn refused(server: &Server, headers: &str) -> crate::support::Answer {
+async fn refused(server: &Server, headers: &str) -> crate::wire::Answer {
     for _ in 0..10_000 {
         let answer = server.ask("POST", "/v1/call/session::list", headers, "{}").await;
         if answer.status != 200 {
@@ -38,7 +38,7 @@ async fn each_key_has_its_own_count() {
     let (_, slow) = keys.create(slow, 1).unwrap();
     let (_, fast) = keys.create(NewKey { name: "fast".to_owned(), ..NewKey::default() }, 2).unwrap();
     let bearer = |key: &str| format!("authorization: Bearer {key}\r\n");
-    crate::support::until("the keys are known", async || server.get("/metrics", "").await.status == 401).await;
+    crate::wire::until("the keys are known", async || server.get("/metrics", "").await.status == 401).await;
     assert_eq!(refused(&server, &bearer(&slow)).await.status, 429);
     let answer = server.ask("POST", "/v1/call/session::list", &bearer(&fast), "{}").await;
     assert_eq!(answer.status, 200, "{answer:?}");

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::support::{Answer, Server, request, settings, until};
+use crate::wire::{Answer, Server, request, settings, until};
 
 /// Writes a certificate for localhost and returns it.
 fn certificate(dir: &Path) -> (Tls, CertificateDer<'static>) {
@@ -71,7 +71,7 @@ async fn whoever_does_not_speak_tls_is_hung_up_on_and_others_are_served() {
     let server = Server::start(Settings { tls: Some(tls), ..settings() }).await;
     let mut plain = server.connect().await;
     plain.write_all(request("GET", "/healthz", "", "").as_bytes()).await.unwrap();
-    assert!(crate::support::ended(&mut plain).await);
+    assert!(crate::wire::ended(&mut plain).await);
     let _silent = server.connect().await;
     let mut stream = shake(&server, &trusted, "http/1.1").await.unwrap();
     stream.write_all(request("GET", "/healthz", "", "").as_bytes()).await.unwrap();
@@ -89,7 +89,7 @@ async fn a_new_certificate_is_taken_and_a_broken_one_is_not() {
     let (_, second) = certificate(files.path());
     until("the new certificate is shown", async || shake(&server, &second, "h2").await.is_ok()).await;
     assert!(shake(&server, &first, "h2").await.is_err());
-    let log = crate::support::log();
+    let log = crate::wire::log();
     std::fs::write(&tls.certificate, "nothing").unwrap();
     until("the broken one was noticed", async || log.text().contains("the new certificate cannot be used")).await;
     assert!(shake(&server, &second, "h2").await.is_ok());

@@ -10,7 +10,7 @@ use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::support::{Server, settings};
+use crate::wire::{Server, settings};
 
 /// Takes spans for ever.
 async fn collect(listener: TcpListener, batches: &'static Mutex<Vec<ExportTraceServiceRequest>>) {

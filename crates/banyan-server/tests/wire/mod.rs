@@ -13,86 +13,86 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// How long anything that must happen may take.
-pub const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 
-pub struct Server {
-    pub dir: tempfile::TempDir,
-    pub store: Banyan,
-    pub running: Running,
+pub(crate) struct Server {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) store: Banyan,
+    pub(crate) running: Running,
 }
 
 /// Settings for a test: any free port.
-pub fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings { listen: "127.0.0.1:0".parse().unwrap(), ..Settings::default() }
 }
 
 impl Server {
-    pub async fn start(settings: Settings) -> Self {
+    pub(crate) async fn start(settings: Settings) -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), settings).await
     }
 
-    pub async fn start_in(dir: tempfile::TempDir, settings: Settings) -> Self {
+    pub(crate) async fn start_in(dir: tempfile::TempDir, settings: Settings) -> Self {
         let store = Banyan::open(dir.path(), Options::default()).unwrap();
         let running = banyan_server::start(store.clone(), dir.path(), settings).await.unwrap();
         Self { dir, store, running }
     }
 
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.running.address()
     }
 
-    pub fn data(&self) -> &Path {
+    pub(crate) fn data(&self) -> &Path {
         self.dir.path()
     }
 
-    pub async fn connect(&self) -> TcpStream {
+    pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address()).await.unwrap()
     }
 
     /// Sends these bytes on a connection of their own and returns the first answer.
-    pub async fn send(&self, bytes: impl AsRef<[u8]>) -> Answer {
+    pub(crate) async fn send(&self, bytes: impl AsRef<[u8]>) -> Answer {
         let mut stream = self.connect().await;
         stream.write_all(bytes.as_ref()).await.unwrap();
         Answer::read(&mut stream).await.expect("an answer")
     }
 
     /// A request with these header lines (each ended by \r\n) and this body.
-    pub async fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+    pub(crate) async fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
         self.send(request(method, path, headers, body)).await
     }
 
-    pub async fn get(&self, path: &str, headers: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str, headers: &str) -> Answer {
         self.ask("GET", path, headers, "").await
     }
 
     /// A session, made by a call.
-    pub async fn assert_serves(&self) {
+    pub(crate) async fn assert_serves(&self) {
         let answer = self.ask("POST", "/v1/call/session::create", "", "{}").await;
         assert_eq!(answer.status, 200, "{answer:?}");
         assert!(answer.text().contains("session_id"), "{answer:?}");
     }
 
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.running.stop().await;
         self.store.close().unwrap();
     }
 }
 
-pub fn request(method: &str, path: &str, headers: &str, body: &str) -> String {
+pub(crate) fn request(method: &str, path: &str, headers: &str, body: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
 }
 
 /// An answer as it came over the wire.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub head: String,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
     /// Reads one answer; none when the connection ends without one.
-    pub async fn read<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Self> {
+    pub(crate) async fn read<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Self> {
         tokio::time::timeout(SOON, Self::read_on(stream)).await.expect("an answer in time")
     }
 
@@ -111,20 +111,20 @@ impl Answer {
         Some(answer)
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 
     /// The code of a problem document.
-    pub fn code(&self) -> String {
+    pub(crate) fn code(&self) -> String {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         let document = self.json();
         assert_eq!(document["status"], self.status, "{self:?}");
@@ -133,14 +133,14 @@ impl Answer {
 }
 
 /// Whether the other side has ended the connection, without a word or with one.
-pub async fn ended<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> bool {
+pub(crate) async fn ended<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> bool {
     let mut rest = Vec::new();
     // A reset is an end, too.
     tokio::time::timeout(SOON, stream.read_to_end(&mut rest)).await.is_ok()
 }
 
 /// Waits until something is so.
-pub async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let soon = tokio::time::Instant::now() + SOON;
     while !so().await {
         assert!(tokio::time::Instant::now() < soon, "in time: {what}");
@@ -149,12 +149,12 @@ pub async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
 }
 
 /// How many descriptors this process holds, where that can be known.
-pub fn descriptors() -> Option<usize> {
+pub(crate) fn descriptors() -> Option<usize> {
     std::fs::read_dir("/proc/self/fd").ok().map(Iterator::count)
 }
 
 /// The whole log of this process.
-pub fn log() -> &'static Log {
+pub(crate) fn log() -> &'static Log {
     static LOG: OnceLock<Log> = OnceLock::new();
     LOG.get_or_init(|| {
         let log = Log::default();
@@ -167,10 +167,10 @@ pub fn log() -> &'static Log {
 }
 
 #[derive(Clone, Default)]
-pub struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+pub(crate) struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
 impl Log {
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
