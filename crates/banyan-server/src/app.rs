@@ -7,6 +7,7 @@ use axum::extract::Request;
 use axum::middleware;
 use axum::routing::{delete, get, post};
 use banyan::Banyan;
+use hyper::StatusCode;
 use tokio::sync::watch;
 
 use crate::keys::Keys;
@@ -67,6 +68,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         .route("/readyz", get(health::readyz))
         .merge(for_callers)
         .fallback(no_such_address)
+        .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::check))
         .layer(middleware::from_fn_with_state(Arc::clone(app), observe::observe))
         .with_state(Arc::clone(app))
@@ -78,4 +80,13 @@ async fn no_such_address(request: Request) -> Problem {
         request.method(),
         request.uri().path()
     ))
+}
+
+/// The addresses know their methods; axum adds them as `Allow`.
+async fn wrong_method(request: Request) -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "http/method_not_allowed",
+        format!("{} does not take {}; `Allow` names what it takes", request.uri().path(), request.method()),
+    )
 }

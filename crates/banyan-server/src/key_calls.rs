@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use banyan::model::Object;
 use hyper::StatusCode;
@@ -14,6 +14,7 @@ use crate::body::Whole;
 use crate::caller::Caller;
 use crate::calls::json;
 use crate::keys::{Key, KeyError, NewKey};
+use crate::path::Captured;
 use crate::problem::Problem;
 
 /// A key as it is shown: neither its text nor its hash.
@@ -76,9 +77,10 @@ pub(crate) async fn create(
 pub(crate) async fn remove(
     State(app): State<Shared>,
     caller: Caller,
-    Path(id): Path<String>,
+    Captured(path): Captured,
 ) -> Result<Response, Problem> {
     operator(&caller)?;
+    let id = path.first().map_or("", |(_, id)| id).to_owned();
     if !app.keys.all().iter().any(|key| key.id == id) {
         return Err(Problem::new(StatusCode::NOT_FOUND, "auth/key_not_found", "there is no key with this id"));
     }

@@ -20,6 +20,7 @@ mod keys;
 pub mod logs;
 mod metrics;
 mod observe;
+mod path;
 mod problem;
 mod rates;
 mod request_id;
