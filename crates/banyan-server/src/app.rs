@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::rates::Rates;
 use crate::settings::Settings;
 use crate::traces::Traces;
-use crate::{caller, calls, guard, health, key_calls, metrics, observe};
+use crate::{caller, calls, docs, guard, health, key_calls, metrics, observe, openapi, resources};
 
 /// What all requests share.
 pub(crate) struct App {
@@ -62,8 +62,12 @@ pub(crate) fn router(app: &Shared) -> Router {
         .route("/v1/keys", get(key_calls::list).post(key_calls::create))
         .route("/v1/keys/{key_id}", delete(key_calls::remove))
         .route("/metrics", get(metrics::metrics))
+        .merge(resources::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
+        .route("/", get(docs::index))
+        .route("/docs", get(docs::page))
+        .route("/openapi.json", get(openapi::document))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .merge(for_callers)

@@ -91,6 +91,7 @@ fn title(code: &str, status: StatusCode) -> &'static str {
     match code {
         "session/not_found" => "No such session",
         "session/entry_not_found" => "No such entry",
+        "session/attachment_not_found" => "No such attachment",
         "session/parent_not_found" => "No such parent entry",
         "session/invalid_entry_kind" => "Wrong kind of entry",
         "session/details_not_supported" => "This message has no details",
