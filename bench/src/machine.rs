@@ -45,7 +45,12 @@ pub(crate) fn description() -> Outcome<String> {
 
 /// Memory of this process that is resident, in KiB.
 pub(crate) fn resident_kib() -> Outcome<u64> {
-    let status = fs::read_to_string("/proc/self/status")?;
+    resident_kib_of("self")
+}
+
+/// The same of another process.
+pub(crate) fn resident_kib_of(process: &str) -> Outcome<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     number_after(&status, "VmRSS:").ok_or_else(|| "the resident memory is not known".into())
 }
 

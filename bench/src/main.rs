@@ -9,6 +9,10 @@ mod cold_session;
 mod directory;
 mod fork;
 mod growing_message;
+mod http_calls;
+mod http_client;
+mod http_server;
+mod http_streams;
 mod list_page;
 mod long_session;
 mod machine;
@@ -30,7 +34,7 @@ use workbench::{Outcome, Workbench};
 
 type Work = fn(&Workbench) -> Outcome<Section>;
 
-const WORK: [(&str, Work); 9] = [
+const WORK: [(&str, Work); 11] = [
     ("append-writers", append_writers::run),
     ("append-one-writer", append_one_writer::run),
     ("message-page", message_page::run),
@@ -38,6 +42,8 @@ const WORK: [(&str, Work); 9] = [
     ("fork", fork::run),
     ("growing-message", growing_message::run),
     ("subscriptions", subscriptions::run),
+    ("http-calls", http_calls::run),
+    ("http-streams", http_streams::run),
     ("list-page", list_page::run),
     ("open-directory", open_directory::run),
 ];
@@ -50,6 +56,9 @@ fn main() -> Outcome<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == probe::WORD) {
         return probe::answer(&words[1..]);
+    }
+    if words.first().is_some_and(|word| word == http_server::WORD) {
+        return http_server::run(&words[1..]);
     }
     let quick = words.iter().any(|word| word == "--quick");
     let names: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "--quick").collect();

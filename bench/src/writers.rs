@@ -87,7 +87,7 @@ where
     W: FnMut() -> F + Send + 'static,
     F: Future<Output = Outcome<()>> + Send,
 {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let tally = Arc::new(Tally::default());
     let writers = (0..WRITERS).map(&mut writer).collect::<Outcome<Vec<W>>>()?;
     let spawned: Vec<_> = writers

@@ -126,6 +126,7 @@ impl From<Error> for Failure {
             | ErrorCode::Conflict
             | ErrorCode::TooLarge
             | ErrorCode::AttachmentTooLarge
+            | ErrorCode::Forbidden
             | ErrorCode::Storage => None,
         };
         let refusal = Refusal {

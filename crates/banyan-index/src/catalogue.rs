@@ -227,6 +227,10 @@ impl Catalogue {
         ask(store.as_ref().ok_or(IndexError::Unbuilt)?)
     }
 
+    pub(crate) fn overlay(&self) -> &Mutex<Overlay> {
+        &self.overlay
+    }
+
     /// Waits until nobody uses the old store; its connections are closed before this returns.
     fn put_store(&self, store: Option<Store>) {
         *self.store.write().unwrap_or_else(PoisonError::into_inner) = store;

@@ -79,15 +79,11 @@ pub(crate) enum View<'a> {
     Unchanged,
 }
 
-/// Layers as they were at one moment, newest first. They do not change any more.
-pub(crate) struct Layers(Vec<Arc<Layer>>);
-
-impl Layers {
-    /// What became of the listed row of a session.
-    pub(crate) fn view(&self, session_id: &str) -> View<'_> {
+impl<'a> View<'a> {
+    /// What became of the listed row of a session; the newest layer comes first.
+    fn of(layers: impl Iterator<Item = &'a Layer>, session_id: &str) -> Self {
         let mut retained = Vec::new();
-        let changes = self.0.iter().filter_map(|layer| layer.get(session_id)).flat_map(Changes::newest_first);
-        for change in changes {
+        for change in layers.filter_map(|layer| layer.get(session_id)).flat_map(Changes::newest_first) {
             match change {
                 Change::Put(row) => match row.standing {
                     Standing::Listed if retained.contains(&row.file.key.born.as_str()) => {
@@ -101,6 +97,16 @@ impl Layers {
             }
         }
         if retained.is_empty() { View::Unchanged } else { View::GoneIfBorn(retained) }
+    }
+}
+
+/// Layers as they were at one moment, newest first. They do not change any more.
+pub(crate) struct Layers(Vec<Arc<Layer>>);
+
+impl Layers {
+    /// What became of the listed row of a session.
+    pub(crate) fn view(&self, session_id: &str) -> View<'_> {
+        View::of(self.0.iter().map(Arc::as_ref), session_id)
     }
 
     /// The sessions that changed, each once.
@@ -152,6 +158,13 @@ impl Overlay {
     pub(crate) fn len(&self) -> usize {
         let frozen = self.frozen.iter().chain(&self.flushing).map(|layer| layer.len());
         self.fresh.len() + frozen.sum::<usize>()
+    }
+
+    /// What became of the listed row of one session, up to now. Unlike [`Overlay::layers`] it ends no layer, because it is
+    /// asked as often as changes are noted.
+    pub(crate) fn view(&self, session_id: &str) -> View<'_> {
+        let older = self.frozen.iter().rev().chain(self.flushing.iter().rev()).map(Arc::as_ref);
+        View::of(std::iter::once(&self.fresh).chain(older), session_id)
     }
 
     /// Everything up to now, to read.

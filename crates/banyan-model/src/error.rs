@@ -33,11 +33,13 @@ pub enum ErrorCode {
     AttachmentTooLarge,
     /// An attachment cannot be deleted because a message refers to it.
     AttachmentInUse,
+    /// The caller may not do this, whatever the session.
+    Forbidden,
 }
 
 impl ErrorCode {
     /// Every code, in the order of the documentation.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NotFound,
         Self::EntryNotFound,
         Self::ParentNotFound,
@@ -51,6 +53,7 @@ impl ErrorCode {
         Self::Storage,
         Self::AttachmentTooLarge,
         Self::AttachmentInUse,
+        Self::Forbidden,
     ];
 
     /// The code as it stands on the wire, for example `session/not_found`.
@@ -69,6 +72,7 @@ impl ErrorCode {
             Self::Storage => "session/storage",
             Self::AttachmentTooLarge => "session/attachment_too_large",
             Self::AttachmentInUse => "session/attachment_in_use",
+            Self::Forbidden => "auth/forbidden",
         }
     }
 }
@@ -79,7 +83,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// A refused or failed call. Displays as `session/<code>: <message>`, which clients of the contract search for.
+/// A refused or failed call. Displays as `<code>: <message>`, which clients of the contract search for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Error {
@@ -142,6 +146,11 @@ impl Error {
     /// The request is larger than the store accepts.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::TooLarge, message)
+    }
+
+    /// The caller may not do this.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Forbidden, message)
     }
 
     /// The store could not read or write its data.

@@ -8,7 +8,7 @@ use axum::middleware;
 use axum::routing::{delete, get, post};
 use banyan::Banyan;
 use hyper::StatusCode;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::keys::Keys;
 use crate::metrics::Metrics;
@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::rates::Rates;
 use crate::settings::Settings;
 use crate::traces::Traces;
-use crate::{caller, calls, docs, guard, health, key_calls, metrics, observe, openapi, resources};
+use crate::{caller, calls, docs, events, guard, health, key_calls, metrics, observe, openapi, resources};
 
 /// What all requests share.
 pub(crate) struct App {
@@ -26,6 +26,8 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) rates: Rates,
     pub(crate) traces: Option<Traces>,
+    /// Places for subscriptions, over all connections.
+    pub(crate) subscriptions: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 }
 
@@ -34,7 +36,8 @@ pub(crate) type Shared = Arc<App>;
 impl App {
     pub(crate) fn new(store: Banyan, settings: Settings, keys: Arc<Keys>, stop: watch::Receiver<bool>) -> Self {
         let rates = Rates::new(settings.limits.requests_per_second);
-        Self { store, settings, keys, metrics: Metrics::new(), rates, traces: None, stop }
+        let subscriptions = Arc::new(Semaphore::new(settings.limits.subscriptions));
+        Self { store, settings, keys, metrics: Metrics::new(), rates, traces: None, subscriptions, stop }
     }
 
     /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.
@@ -47,6 +50,11 @@ impl App {
         *self.stop.borrow()
     }
 
+    /// Tells when the server is told to stop.
+    pub(crate) fn stop_signal(&self) -> watch::Receiver<bool> {
+        self.stop.clone()
+    }
+
     /// Waits until the server is told to stop.
     pub(crate) async fn stopped(&self) {
         let mut stop = self.stop.clone();
@@ -55,14 +63,15 @@ impl App {
     }
 }
 
-/// Every address.
-pub(crate) fn router(app: &Shared) -> Router {
+/// Every address, and those of the program that the server is part of.
+pub(crate) fn router(app: &Shared, own: Router) -> Router {
     let for_callers = Router::new()
         .route("/v1/call/{function_id}", post(calls::call))
         .route("/v1/keys", get(key_calls::list).post(key_calls::create))
         .route("/v1/keys/{key_id}", delete(key_calls::remove))
         .route("/metrics", get(metrics::metrics))
         .merge(resources::routes())
+        .merge(events::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
         .route("/", get(docs::index))
@@ -71,6 +80,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .merge(for_callers)
+        .merge(own.with_state(()))
         .fallback(no_such_address)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::check))

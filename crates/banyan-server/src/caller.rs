@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use banyan::Banyan;
+use banyan::{Access, Banyan, Scope};
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 
@@ -72,7 +72,8 @@ fn identify(app: &App, request: &Request) -> Result<Caller, Problem> {
     let key = app.keys.find(&given).ok_or_else(|| {
         Problem::unauthenticated("this key is not known here; `banyan key ls` lists the keys that are")
     })?;
-    Ok(Caller { store: app.store.clone(), key: Some(key) })
+    let access = Access { scope: Scope::of(key.scope.clone()), read_only: key.read_only };
+    Ok(Caller { store: app.store.with_access(access), key: Some(key) })
 }
 
 /// The key as it was sent: in its header, or, from where no header can be set (`EventSource`, `WebSocket`), in the query.

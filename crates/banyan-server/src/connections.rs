@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
 use crate::app::Shared;
-use crate::socket::{Placed, Place};
+use crate::socket::{Place, Placed};
 use crate::tls::Certificates;
 
 /// How many callers are told at a time that there is no place; more are just hung up on.

@@ -30,7 +30,12 @@ pub(crate) fn connections(wanted: usize, descriptors: Option<usize>) -> usize {
     // A process that may hold very few keeps half of them for connections.
     let fit = descriptors.saturating_sub(RESERVED).max(descriptors / 2).max(1);
     if fit < wanted {
-        tracing::info!(wanted, fit, descriptors, "fewer connections than configured: the process may not hold more files");
+        tracing::info!(
+            wanted,
+            fit,
+            descriptors,
+            "fewer connections than configured: the process may not hold more files"
+        );
     }
     wanted.min(fit)
 }

@@ -167,10 +167,19 @@ mod tests {
 
     #[test]
     fn names_of_loopback() {
-        for host in ["localhost", "LocalHost:7420", "127.0.0.1:1", "127.9.9.9", "[::1]:7420", "[::1]", "app.localhost:1"] {
+        for host in
+            ["localhost", "LocalHost:7420", "127.0.0.1:1", "127.9.9.9", "[::1]:7420", "[::1]", "app.localhost:1"]
+        {
             assert!(is_local(host), "{host}");
         }
-        for host in ["", "evil.example", "localhost.evil.example:7420", "127.0.0.1.evil.example", "10.0.0.1", "evil:127.0.0.1"] {
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example:7420",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "evil:127.0.0.1",
+        ] {
             assert!(!is_local(host), "{host}");
         }
     }

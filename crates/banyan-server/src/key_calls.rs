@@ -109,7 +109,11 @@ async fn aside<T: Send + 'static>(
         KeyError::Refused(reason) => Problem::invalid(reason),
         KeyError::Io { .. } | KeyError::Damaged { .. } => {
             tracing::warn!(%error, "the keys could not be changed");
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "session/storage", "the keys could not be changed; the log says why")
+            Problem::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "session/storage",
+                "the keys could not be changed; the log says why",
+            )
         }
     })
 }

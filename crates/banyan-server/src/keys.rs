@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use banyan::model::Object;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tokio::sync::watch;
 
 /// A key, without its secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,6 +82,8 @@ pub struct Keys {
     path: PathBuf,
     known: RwLock<Arc<Vec<Arc<Key>>>>,
     read_at: Mutex<Option<Stamp>>,
+    /// Tells those who wait that keys were made or removed.
+    changes: watch::Sender<()>,
 }
 
 /// What tells one version of the file from another: when it was written, how long it is, and, because two versions may be
@@ -98,7 +101,8 @@ impl Keys {
     /// The keys of a data directory.
     pub fn open(data: &Path) -> Result<Self, KeyError> {
         let path = data.join(".banyan").join("keys.json");
-        let keys = Self { path, known: RwLock::default(), read_at: Mutex::new(None) };
+        let keys =
+            Self { path, known: RwLock::default(), read_at: Mutex::new(None), changes: watch::Sender::default() };
         keys.refresh()?;
         Ok(keys)
     }
@@ -106,6 +110,11 @@ impl Keys {
     /// Every key, oldest first.
     pub fn all(&self) -> Arc<Vec<Arc<Key>>> {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Tells when keys were made or removed.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Whether there is no key at all.
@@ -185,6 +194,10 @@ impl Keys {
         let changed = **known != keys;
         *known = Arc::new(keys);
         *read_at = stamp;
+        drop(known);
+        if changed {
+            self.changes.send_replace(());
+        }
         Ok(changed)
     }
 

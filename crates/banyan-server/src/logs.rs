@@ -37,7 +37,9 @@ impl Logs {
     /// Reads a level such as `info` or `info,banyan::requests=debug`.
     pub fn at(level: &str) -> Result<Self, String> {
         let targets = Targets::from_str(level).map_err(|_| {
-            format!("`{level}` is no level: write error, warn, info, debug or trace, or `info,banyan::requests=debug`")
+            format!(
+                "`{level}` is no level: write error, warn, info, debug or trace, or `info,banyan::requests=debug`"
+            )
         })?;
         Ok(Self { format: Format::default(), level: targets, level_text: level.to_owned() })
     }

@@ -31,8 +31,7 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     /// Connections that there was no place for.
     pub(crate) turned_away: Counter,
-    /// Subscriptions that are open.
-    pub(crate) subscriptions: Gauge,
+    subscriptions: Gauge,
     /// Subscriptions that ended because they could not keep up.
     pub(crate) lagged: Counter,
     /// Bytes of requests' bodies.
@@ -89,21 +88,37 @@ impl Metrics {
     fn register(&mut self) {
         let to = &mut self.registry;
         to.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
-        to.register("requests", "Requests answered, by what was asked and how it was answered", self.requests.clone());
+        to.register(
+            "requests",
+            "Requests answered, by what was asked and how it was answered",
+            self.requests.clone(),
+        );
         to.register_with_unit(
             "request_duration",
             "How long it took until the answer began",
             Unit::Seconds,
             self.seconds.clone(),
         );
-        to.register("requests_in_flight", "Requests that are being answered, streams included", self.in_flight.clone());
+        to.register(
+            "requests_in_flight",
+            "Requests that are being answered, streams included",
+            self.in_flight.clone(),
+        );
         to.register("connections", "Connections that are open", self.connections.clone());
-        to.register("connections_turned_away", "Connections that there was no place for", self.turned_away.clone());
+        to.register(
+            "connections_turned_away",
+            "Connections that there was no place for",
+            self.turned_away.clone(),
+        );
         to.register("subscriptions", "Subscriptions that are open", self.subscriptions.clone());
         to.register("subscriptions_lagged", "Subscriptions that could not keep up and ended", self.lagged.clone());
         to.register_with_unit("received", "Bodies of requests", Unit::Bytes, self.received.clone());
         to.register_with_unit("sent", "Bodies of answers", Unit::Bytes, self.sent.clone());
-        to.register("span_batches_lost", "Batches of spans that the collector did not take", self.lost_batches.clone());
+        to.register(
+            "span_batches_lost",
+            "Batches of spans that the collector did not take",
+            self.lost_batches.clone(),
+        );
         to.register("commits", "The number of the last commit", self.head.clone());
         to.register("poisoned", "1 when writing has stopped until the next start", self.poisoned.clone());
         to.register("keys", "Keys that the server knows", self.keys.clone());
@@ -125,10 +140,11 @@ pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result
     let metrics = &app.metrics;
     metrics.head.set(i64::try_from(app.store.head().0).unwrap_or(i64::MAX));
     metrics.poisoned.set(app.store.poisoned().is_some().into());
+    let open = app.settings.limits.subscriptions.saturating_sub(app.subscriptions.available_permits());
+    metrics.subscriptions.set(i64::try_from(open).unwrap_or(i64::MAX));
     metrics.keys.set(i64::try_from(app.keys.all().len()).unwrap_or(i64::MAX));
     let mut page = String::new();
-    text::encode(&mut page, &metrics.registry)
-        .map_err(|_| Problem::internal())?;
+    text::encode(&mut page, &metrics.registry).map_err(|_| Problem::internal())?;
     let mut response = page.into_response();
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);

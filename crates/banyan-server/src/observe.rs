@@ -28,7 +28,8 @@ pub(crate) async fn observe(State(app): State<Shared>, mut request: Request, nex
     let received = request.body().size_hint().exact().unwrap_or(0);
     app.metrics.in_flight.inc();
     app.metrics.received.inc_by(received);
-    let mut seen = Seen { app, asked, id, span, began: Instant::now(), received, sent: 0, outcome: None, key: None };
+    let mut seen =
+        Seen { app, asked, id, span, began: Instant::now(), received, sent: 0, outcome: None, key: None };
     request.extensions_mut().insert(seen.id.clone());
     let mut response = next.run(request).await;
     seen.answered(&mut response);
@@ -130,7 +131,10 @@ impl hyper::body::Body for Counted {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(data) = frame.data_ref()

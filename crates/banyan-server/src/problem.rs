@@ -119,6 +119,7 @@ fn status_of(error: &Error) -> StatusCode {
         }
         E::Conflict | E::AttachmentInUse => StatusCode::CONFLICT,
         E::TooLarge | E::AttachmentTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        E::Forbidden => StatusCode::FORBIDDEN,
         E::Storage if error.retryable => StatusCode::SERVICE_UNAVAILABLE,
         E::Storage => StatusCode::INTERNAL_SERVER_ERROR,
     }

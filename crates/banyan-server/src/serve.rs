@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use banyan::Banyan;
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -55,6 +56,16 @@ pub struct Running {
 
 /// Starts a server on a store. `data` is the directory where its keys are.
 pub async fn start(store: Banyan, data: &Path, settings: Settings) -> Result<Running, ServeError> {
+    start_with(store, data, settings, Router::new()).await
+}
+
+/// The same for a program that serves something of its own beside Banyan. Its addresses are open to everyone who passes the browser's checks.
+pub async fn start_with(
+    store: Banyan,
+    data: &Path,
+    settings: Settings,
+    own: Router,
+) -> Result<Running, ServeError> {
     let keys = Arc::new(Keys::open(data)?);
     if keys.none() && !settings.listen.ip().is_loopback() {
         return Err(ServeError::Unprotected(settings.listen));
@@ -70,7 +81,7 @@ pub async fn start(store: Banyan, data: &Path, settings: Settings) -> Result<Run
         app.traces = Some(Traces::start(traces, app.metrics.lost_batches.clone())?);
     }
     let app = Arc::new(app);
-    let router = app::router(&app);
+    let router = app::router(&app, own);
     tokio::spawn(follow_keys(Arc::clone(&app)));
     if let Some(tls) = &tls {
         tokio::spawn(Arc::clone(tls).follow(Arc::clone(&app)));

@@ -30,7 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Error)]
 pub enum TracesError {
     /// The address is not one that spans can be sent to.
-    #[error("spans cannot be sent to `{0}`: give the http:// address of a collector near by, such as http://127.0.0.1:4318")]
+    #[error(
+        "spans cannot be sent to `{0}`: give the http:// address of a collector near by, such as http://127.0.0.1:4318"
+    )]
     Address(String),
     /// The exporter could not be made.
     #[error("spans cannot be sent: {0}")]
@@ -82,12 +84,14 @@ impl Traces {
 
     /// A request begins. None when its trace is not recorded.
     pub(crate) fn begin(&self, asked: &Asked, headers: &HeaderMap) -> Option<Span> {
-        let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
+        let parent =
+            TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
         let name = match asked.function {
             "" => format!("{} {}", asked.method, asked.route),
             function => function.to_owned(),
         };
-        let span = self.tracer.build_with_context(SpanBuilder::from_name(name).with_kind(SpanKind::Server), &parent);
+        let span =
+            self.tracer.build_with_context(SpanBuilder::from_name(name).with_kind(SpanKind::Server), &parent);
         span.is_recording().then_some(Span(span))
     }
 

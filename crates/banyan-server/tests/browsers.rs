@@ -59,14 +59,17 @@ async fn pages_of_other_origins_are_refused() {
         assert_eq!(answer.header("access-control-allow-origin"), None);
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
     }
-    for fine in ["origin: http://localhost\r\n", "sec-fetch-site: same-origin\r\n", "sec-fetch-site: none\r\n", ""] {
+    for fine in ["origin: http://localhost\r\n", "sec-fetch-site: same-origin\r\n", "sec-fetch-site: none\r\n", ""]
+    {
         let answer = list(fine).await;
         assert_eq!(answer.status, 200, "{fine}");
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
         assert_eq!(answer.header("cross-origin-resource-policy"), Some("same-origin"));
     }
     // A link on another site may be followed; a frame may not be filled.
-    let navigate = |dest: &str| format!("sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: {dest}\r\n");
+    let navigate = |dest: &str| {
+        format!("sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: {dest}\r\n")
+    };
     assert_eq!(server.get("/readyz", &navigate("document")).await.status, 200);
     assert_eq!(server.get("/readyz", &navigate("iframe")).await.status, 403);
     // Nobody was let in, so nobody is told how to come in.
@@ -143,7 +146,10 @@ async fn chromium_keeps_other_origins_out_unless_they_are_let_in() {
     let pages = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let page = format!("http://{}", pages.local_addr().unwrap());
     tokio::spawn(async move {
-        let answer = format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{PAGE}", PAGE.len());
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{PAGE}",
+            PAGE.len()
+        );
         while let Ok((mut stream, _)) = pages.accept().await {
             let mut head = [0; 4096];
             let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut head).await;
@@ -155,11 +161,19 @@ async fn chromium_keeps_other_origins_out_unless_they_are_let_in() {
         let url = format!("{page}/?at=http://localhost:{}", server.address().port());
         let mut browser = tokio::process::Command::new(chromium);
         browser
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--virtual-time-budget=20000", "--dump-dom"])
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--virtual-time-budget=20000",
+                "--dump-dom",
+            ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg(url)
             .kill_on_drop(true);
-        let output = tokio::time::timeout(std::time::Duration::from_secs(90), browser.output()).await.unwrap().unwrap();
+        let output =
+            tokio::time::timeout(std::time::Duration::from_secs(90), browser.output()).await.unwrap().unwrap();
         let dom = String::from_utf8_lossy(&output.stdout).into_owned();
         let went = dom.split("went: ").nth(1).map(|rest| rest.split('<').next().unwrap().trim().to_owned());
         went.unwrap_or_else(|| panic!("{dom}\n{}", String::from_utf8_lossy(&output.stderr)))

@@ -45,12 +45,12 @@ fn the_file_then_the_environment_then_flags() {
          [limits]\nbody_bytes = \"1MiB\"\nconnections = 5\nrequests_per_second = 7\n[log]\nformat = \"json\"\n",
     );
     let sources = Sources::from_variables(variables(&[
-            ("BANYAN_CONFIG", path.to_str().unwrap()),
-            ("BANYAN_DRAIN", "2s"),
-            ("BANYAN_LIMITS_BODY_BYTES", "2MiB"),
-            ("BANYAN_DATA", "/somewhere"),
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318"),
-        ]))
+        ("BANYAN_CONFIG", path.to_str().unwrap()),
+        ("BANYAN_DRAIN", "2s"),
+        ("BANYAN_LIMITS_BODY_BYTES", "2MiB"),
+        ("BANYAN_DATA", "/somewhere"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318"),
+    ]))
     .flag("limits.body_bytes", "--set", Some("3MiB"))
     .flag("listen", "--listen", None::<&str>);
     let config = Config::load(&sources).unwrap();
@@ -71,8 +71,10 @@ fn the_file_then_the_environment_then_flags() {
 
 #[test]
 fn the_own_variable_wins_over_the_one_of_others() {
-    let environment =
-        variables(&[("BANYAN_TRACES_ENDPOINT", "http://ours:1"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://theirs:1")]);
+    let environment = variables(&[
+        ("BANYAN_TRACES_ENDPOINT", "http://ours:1"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://theirs:1"),
+    ]);
     let config = Config::load(&Sources::from_variables(environment)).unwrap();
     assert_eq!(
         origin(&config, "traces.endpoint"),
@@ -117,7 +119,9 @@ fn what_is_wrong_is_named_with_its_place() {
     let (_dir, path) = file("drain = \n");
     assert!(refusal(&Sources::default().file(Some(path))).contains("is not TOML"));
 
-    assert!(refusal(&Sources::default().file(Some("/nowhere/config.toml".into()))).contains("/nowhere/config.toml"));
+    assert!(
+        refusal(&Sources::default().file(Some("/nowhere/config.toml".into()))).contains("/nowhere/config.toml")
+    );
 
     let environment = variables(&[("BANYAN_LISTEN", "everywhere")]);
     let said = refusal(&Sources::from_variables(environment));

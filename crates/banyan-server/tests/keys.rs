@@ -50,7 +50,9 @@ async fn an_operator_makes_lists_and_removes_keys() {
     let list = async || server.ask("POST", "/v1/call/session::list", &bearer(&text), "{}").await;
     assert_eq!(list().await.status, 200);
     // It may not manage keys itself.
-    for (method, path) in [("GET", "/v1/keys".to_owned()), ("POST", "/v1/keys".to_owned()), ("DELETE", format!("/v1/keys/{id}"))] {
+    for (method, path) in
+        [("GET", "/v1/keys".to_owned()), ("POST", "/v1/keys".to_owned()), ("DELETE", format!("/v1/keys/{id}"))]
+    {
         let answer = server.ask(method, &path, &bearer(&text), "{\"name\":\"mine\"}").await;
         assert_eq!((answer.status, answer.code().as_str()), (403, "auth/forbidden"), "{method}");
     }
@@ -66,7 +68,15 @@ async fn an_operator_makes_lists_and_removes_keys() {
 #[tokio::test(flavor = "multi_thread")]
 async fn wishes_that_make_no_sense_are_refused() {
     let (server, operator) = with_operator().await;
-    for wish in ["", "{}", "[]", r#"{"name":""}"#, r#"{"name":"a","scop":{}}"#, r#"{"name":"a","scope":[]}"#, r#"{"name":"a","requests_per_second":0}"#] {
+    for wish in [
+        "",
+        "{}",
+        "[]",
+        r#"{"name":""}"#,
+        r#"{"name":"a","scop":{}}"#,
+        r#"{"name":"a","scope":[]}"#,
+        r#"{"name":"a","requests_per_second":0}"#,
+    ] {
         let answer = server.ask("POST", "/v1/keys", &operator, wish).await;
         assert_eq!((answer.status, answer.code().as_str()), (400, "session/invalid_request"), "{wish}");
     }
@@ -96,7 +106,16 @@ fn only_a_hash_is_kept_in_a_file_of_the_owner() {
     assert_eq!(keys.find(&text), Some(key.clone()));
     let shorter = &text[..text.len() - 1];
     let other_id = text.replace(&key.id, "00000000");
-    for wrong in [shorter, &other_id, &format!("{text}0"), secret, "", "banyan_", "banyan__", &format!("banyan_{}_", key.id)] {
+    for wrong in [
+        shorter,
+        &other_id,
+        &format!("{text}0"),
+        secret,
+        "",
+        "banyan_",
+        "banyan__",
+        &format!("banyan_{}_", key.id),
+    ] {
         assert_eq!(keys.find(wrong), None, "{wrong}");
     }
     for file in files(dir.path()) {

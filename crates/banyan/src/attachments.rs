@@ -1,8 +1,9 @@
 //! Files beside the conversation.
 
+use banyan_core::content;
 use banyan_core::decide::{self, AttachmentContent};
 use banyan_core::record::Head;
-use banyan_core::{content, state::NodeIx};
+use banyan_core::state::{NodeIx, SessionState};
 use banyan_index::FileKey;
 use banyan_log::{At, SessionLog};
 use banyan_model::*;
@@ -11,19 +12,15 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use crate::Banyan;
+use crate::access::Access;
 use crate::commit::Held;
-use crate::sessions::Loaded;
 use crate::store::Store;
 
 impl Banyan {
     /// Stores a file with a session.
     pub async fn put_attachment(&self, request: PutAttachmentRequest) -> Result<PutAttachmentResponse, Error> {
         let bytes = decide::checked_attachment(&request, &self.store.settings.limits)?;
-        let held = self.store.hold(&request.session_id).await?;
-        if !matches!(&*held.session.read(), Loaded::Present(_)) {
-            self.store.let_go(held);
-            return Err(Error::not_found(&request.session_id));
-        }
+        let held = self.store.hold(&self.access, &request.session_id).await?;
         let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         let blob = self.store.log.put_blob(&bytes)?;
         let content = AttachmentContent { size: bytes.len() as u64, sha256, blob: blob.clone() };
@@ -38,9 +35,8 @@ impl Banyan {
         &self,
         request: GetAttachmentRequest,
     ) -> Result<Option<GetAttachmentResponse>, Error> {
-        let found = self
-            .store
-            .look(&request.session_id, |state| state.attachments().get(&request.attachment_id).cloned())?;
+        let attached = |state: &SessionState| state.attachments().get(&request.attachment_id).cloned();
+        let found = self.store.look(&self.access, &request.session_id, attached)?;
         let Some(attached) = found.flatten() else { return Ok(None) };
         let mut data = None;
         if request.include_data != Some(false) {
@@ -60,7 +56,7 @@ impl Banyan {
         &self,
         request: ListAttachmentsRequest,
     ) -> Result<ListAttachmentsResponse, Error> {
-        let found = self.store.look(&request.session_id, |state| {
+        let found = self.store.look(&self.access, &request.session_id, |state| {
             state.attachments().values().map(|attached| attached.attachment.clone()).collect::<Vec<_>>()
         })?;
         let mut attachments = found.ok_or_else(|| Error::not_found(&request.session_id))?;
@@ -73,11 +69,8 @@ impl Banyan {
         &self,
         request: DeleteAttachmentRequest,
     ) -> Result<DeleteAttachmentResponse, Error> {
-        let held = self.store.hold(&request.session_id).await?;
-        let attached = match &*held.session.read() {
-            Loaded::Present(state) => state.attachments().get(&request.attachment_id).cloned(),
-            _ => None,
-        };
+        let held = self.store.hold(&self.access, &request.session_id).await?;
+        let attached = held.look(|state| state.attachments().get(&request.attachment_id).cloned()).flatten();
         let used_by = match &attached {
             Some(_) => self.store.user_of(&held, &request.attachment_id)?,
             None => None,
@@ -99,10 +92,8 @@ impl Banyan {
 impl Store {
     /// A message, on any branch, that refers to an attachment.
     fn user_of(&self, held: &Held, attachment: &AttachmentId) -> Result<Option<EntryId>, Error> {
-        let nodes: Vec<NodeIx> = match &*held.session.read() {
-            Loaded::Present(state) => (0..state.nodes().len() as u32).map(NodeIx).collect(),
-            _ => Vec::new(),
-        };
+        let count = held.look(|state| state.nodes().len() as u32).unwrap_or_default();
+        let nodes: Vec<NodeIx> = (0..count).map(NodeIx).collect();
         let mut user = None;
         self.each_message(held, &nodes, &mut |entry_id, message| {
             if user.is_none() && content::attachments_in(message).contains(attachment) {
@@ -116,7 +107,7 @@ impl Store {
     fn stop_using(&self, id: &SessionId, blob: &str) -> Result<(), Error> {
         let (Ok(hash), Some((born, attached))) = (
             blake3::Hash::from_hex(blob),
-            self.look(id, |state| {
+            self.look(Access::whole(), id, |state| {
                 let attached = state.attachments().values().any(|attached| attached.blob == blob);
                 (state.born(), attached)
             })?,

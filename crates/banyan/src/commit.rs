@@ -8,21 +8,24 @@ use banyan_core::Born;
 use banyan_core::decide::{Ctx, Decision};
 use banyan_core::record::{self, Head, Record};
 use banyan_core::state::{LiveAdd, SessionState, Written};
-use banyan_index::{FileKey, Row, SessionFile, Standing};
+use banyan_index::{FileKey, Listing, Row, SessionFile, Standing};
 use banyan_log::{
     Answer, BlobHash, Commit, Committed, Growth, LogError, Piece, Removal, SessionLog, Write, WriteDone,
 };
 use banyan_model::{AgentMessage, Error, Seq, SessionId, SessionMeta};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
+use crate::access::Access;
 use crate::clock::{FreshIds, now_ms};
 use crate::sessions::{Loaded, Session};
 use crate::store::Store;
 
 /// A session that only the holder may change.
 pub(crate) struct Held {
-    pub(crate) session: Arc<Session>,
+    session: Arc<Session>,
     guard: OwnedMutexGuard<()>,
+    /// Whose scope the session must stay in, if that is not everything.
+    access: Option<Arc<Access>>,
 }
 
 /// What goes into one session in a commit.
@@ -56,27 +59,60 @@ struct Prepared {
 }
 
 impl Store {
-    /// Takes the right to change a session, waiting for whoever has it.
-    pub(crate) async fn hold(&self, id: &SessionId) -> Result<Held, Error> {
-        let session = self.session(id)?;
-        let guard = Arc::clone(&session.writer).lock_owned().await;
-        Ok(Held { session, guard })
+    /// Takes the right to change a session, waiting for whoever has it. `None` when there is no such session in the scope.
+    pub(crate) async fn find(&self, access: &Arc<Access>, id: &SessionId) -> Result<Option<Held>, Error> {
+        access.must_write()?;
+        if self.listing(access, id)? != Listing::Matching {
+            return Ok(None);
+        }
+        let held = Held::take(access, self.session(id)?).await;
+        // Only now it is certain: the session may have ended, and its id become another's.
+        if held.look(|state| access.covers(state)) == Some(true) {
+            return Ok(Some(held));
+        }
+        self.let_go(held);
+        Ok(None)
     }
 
-    /// The same for a session that is known not to exist yet.
-    pub(crate) async fn hold_new(&self, id: &SessionId) -> Held {
-        let session = self.sessions.get(id);
-        let guard = Arc::clone(&session.writer).lock_owned().await;
-        Held { session, guard }
+    /// The same; a session that does not exist in the scope is refused.
+    pub(crate) async fn hold(&self, access: &Arc<Access>, id: &SessionId) -> Result<Held, Error> {
+        self.find(access, id).await?.ok_or_else(|| Error::not_found(id))
+    }
+
+    /// The same for a session that begins unless it is there. One that is there, out of scope, is refused.
+    pub(crate) async fn hold_or_begin(&self, access: &Arc<Access>, id: &SessionId) -> Result<Held, Error> {
+        access.must_write()?;
+        if self.listing(access, id)? == Listing::Other {
+            return Err(Error::not_found(id));
+        }
+        let held = Held::take(access, self.session(id)?).await;
+        let theirs = match &*held.session.read() {
+            Loaded::Present(state) => !access.covers(state),
+            // Entries without a session, which would come to light with it.
+            Loaded::Absent(Some(lines)) => !lines.nodes().is_empty() && !access.scope.is_everything(),
+            Loaded::Absent(None) | Loaded::NotYet => false,
+        };
+        if theirs {
+            self.let_go(held);
+            return Err(Error::not_found(id));
+        }
+        Ok(held)
+    }
+
+    /// The same for a session whose id was made just now.
+    pub(crate) async fn hold_new(&self, access: &Arc<Access>, id: &SessionId) -> Result<Held, Error> {
+        access.must_write()?;
+        Ok(Held::take(access, self.sessions.get(id)).await)
     }
 
     /// Decides with a session's state and commits what was decided.
     pub(crate) async fn mutate<R: Send + 'static>(
         self: &Arc<Self>,
+        access: &Arc<Access>,
         id: &SessionId,
         decide: impl FnOnce(&SessionState, &mut Ctx<'_>) -> Result<Decision<R>, Error>,
     ) -> Result<R, Error> {
-        let held = self.hold(id).await?;
+        let held = self.hold(access, id).await?;
         let decided = held.decide(self, decide);
         self.carry_out(held, decided, None).await
     }
@@ -106,7 +142,7 @@ impl Store {
 
     /// Gives the right back without a change. A session that does not exist is forgotten.
     pub(crate) fn let_go(&self, held: Held) {
-        let Held { session, guard } = held;
+        let Held { session, guard, .. } = held;
         drop(guard);
         self.sessions.forget_absent(session);
     }
@@ -161,7 +197,8 @@ impl Store {
 
     /// Writes a change's lines; long strings go to the blobs first.
     fn prepare(&self, change: Change) -> Result<(Write, Prepared), Error> {
-        let Change { held: Held { session, guard }, records, time_ms, before, kind } = change;
+        let Change { held: Held { session, guard, access }, records, time_ms, before, kind } = change;
+        access.map_or(Ok(()), |access| access.must_cover(&records))?;
         let (known, next) = match session.read().state() {
             Some(state) => (state.born(), state.next_seq()),
             None => (Born::unsaid(&session.id), Seq(0)),
@@ -234,12 +271,12 @@ impl Store {
         let meta = Arc::clone(state.meta());
         let file = change.session.file_of(state);
         self.sessions.weigh(&change.session, state.nodes().len());
+        // Whoever hears of it may ask the catalogue at once.
+        self.note(file, meta, change, committed, written);
         // A commit to several sessions is told by the last of them.
         if committed.writes.len() == 1 {
             self.tell(state, &change.records, change.time_ms, status_before, committed.commit);
         }
-        drop(loaded);
-        self.note(file, meta, change, committed, written);
     }
 
     fn note(
@@ -291,6 +328,20 @@ impl Store {
 }
 
 impl Held {
+    async fn take(access: &Arc<Access>, session: Arc<Session>) -> Self {
+        let guard = Arc::clone(&session.writer).lock_owned().await;
+        let access = (!access.scope.is_everything()).then(|| Arc::clone(access));
+        Self { session, guard, access }
+    }
+
+    /// Looks at the session, which stays as it is until the holder changes it.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&SessionState) -> T) -> Option<T> {
+        match &*self.session.read() {
+            Loaded::Present(state) => Some(look(state)),
+            Loaded::Absent(_) | Loaded::NotYet => None,
+        }
+    }
+
     /// Runs a decision on the session as it is; a session that does not exist is refused by the decision itself.
     pub(crate) fn decide<R>(
         &self,

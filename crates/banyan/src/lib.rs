@@ -25,6 +25,7 @@
 //! An answer to a mutation leaves when it is durable ([`Durability::Synced`]). Methods are `async` and need no
 //! particular runtime; [`block_on`] serves programs that have none.
 
+mod access;
 mod attachments;
 mod block_on;
 mod bodies;
@@ -48,6 +49,7 @@ mod tell;
 mod trees;
 pub mod verify;
 
+pub use access::{Access, Scope};
 pub use banyan_log::{Durability, LogError};
 pub use banyan_model as model;
 pub use block_on::block_on;

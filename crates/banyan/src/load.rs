@@ -6,9 +6,11 @@ use std::sync::Arc;
 use banyan_core::born::Born;
 use banyan_core::record::{Base, Head, HeadKind, SalvagedWhat};
 use banyan_core::state::SessionState;
+use banyan_index::Listing;
 use banyan_log::{At, Scanned, SessionLog};
 use banyan_model::{Error, SessionId};
 
+use crate::access::Access;
 use crate::bodies::{Body, Wanted};
 use crate::sessions::{Loaded, Session};
 use crate::store::{Purpose, Store};
@@ -25,7 +27,7 @@ pub(crate) struct Read {
 }
 
 impl Store {
-    /// The session's object, loaded.
+    /// The session's object, loaded, whoever asks. Functions get at a state by `look` or `find`.
     pub(crate) fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {
         let session = self.sessions.get(id);
         if matches!(*session.read(), Loaded::NotYet) {
@@ -34,16 +36,20 @@ impl Store {
         Ok(session)
     }
 
-    /// Looks at a session. `None` when there is no such session.
+    /// Looks at a session. `None` when there is no such session in the scope.
     pub(crate) fn look<T>(
         &self,
+        access: &Access,
         id: &SessionId,
         look: impl FnOnce(&SessionState) -> T,
     ) -> Result<Option<T>, Error> {
+        if self.listing(access, id)? != Listing::Matching {
+            return Ok(None);
+        }
         let session = self.session(id)?;
         let seen = match &*session.read() {
-            Loaded::Present(state) => Some(look(state)),
-            Loaded::Absent(_) | Loaded::NotYet => None,
+            Loaded::Present(state) if access.covers(state) => Some(look(state)),
+            Loaded::Present(_) | Loaded::Absent(_) | Loaded::NotYet => None,
         };
         if seen.is_none() {
             self.sessions.forget_absent(session);
@@ -181,7 +187,7 @@ impl Store {
             let at = At::Incarnation(&base.session_id, base.born);
             self.read(at, &base.session_id)?.map(|read| begin(&read.state))
         } else {
-            self.look(&base.session_id, begin)?
+            self.look(Access::whole(), &base.session_id, begin)?
         };
         Ok(match begun {
             Some(Ok(state)) => state,

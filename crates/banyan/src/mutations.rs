@@ -10,6 +10,7 @@ use banyan_log::Removal;
 use banyan_model::*;
 
 use crate::Banyan;
+use crate::access::Access;
 use crate::bodies::{Body, Wanted};
 use crate::clock::{FreshIds, now_ms};
 use crate::commit::{Change, ChangeKind, Held};
@@ -19,47 +20,53 @@ use crate::store::Store;
 
 impl Banyan {
     /// Starts a session.
-    pub async fn create(&self, request: CreateRequest) -> Result<CreateResponse, Error> {
+    pub async fn create(&self, mut request: CreateRequest) -> Result<CreateResponse, Error> {
+        request.metadata = self.access.scope.put_into(request.metadata)?;
         let time_ms = now_ms();
         let limits = self.store.settings.limits;
         let decision = decide::create(request, &mut decide::Ctx { now_ms: time_ms, ids: &mut FreshIds, limits });
-        let held = self.store.hold_new(&decision.response.session_id).await;
+        let held = self.store.hold_new(&self.access, &decision.response.session_id).await?;
         self.store.carry_out(held, Ok((decision, time_ms)), None).await
     }
 
     /// Makes sure that a session with this id exists; an existing one is left as it is.
-    pub async fn ensure(&self, request: EnsureRequest) -> Result<EnsureResponse, Error> {
-        let id = request.session_id.clone();
-        self.store.mutate(&id, |state, ctx| decide::ensure(state, request, ctx)).await
+    pub async fn ensure(&self, mut request: EnsureRequest) -> Result<EnsureResponse, Error> {
+        request.metadata = self.access.scope.put_into(request.metadata)?;
+        let held = self.store.hold_or_begin(&self.access, &request.session_id).await?;
+        let decided = held.decide(&self.store, |state, ctx| decide::ensure(state, request, ctx));
+        self.store.carry_out(held, decided, None).await
     }
 
     /// Sets a session's title, description or metadata.
-    pub async fn set_meta(&self, request: SetMetaRequest) -> Result<SetMetaResponse, Error> {
+    pub async fn set_meta(&self, mut request: SetMetaRequest) -> Result<SetMetaResponse, Error> {
+        if request.metadata.is_some() {
+            request.metadata = self.access.scope.put_into(request.metadata)?;
+        }
         let id = request.session_id.clone();
-        self.store.mutate(&id, |state, ctx| decide::set_meta(state, request, ctx)).await
+        self.store.mutate(&self.access, &id, |state, ctx| decide::set_meta(state, request, ctx)).await
     }
 
     /// Sets a session's status.
     pub async fn set_status(&self, request: SetStatusRequest) -> Result<SetStatusResponse, Error> {
         let id = request.session_id.clone();
-        self.store.mutate(&id, |state, ctx| decide::set_status(state, request, ctx)).await
+        self.store.mutate(&self.access, &id, |state, ctx| decide::set_status(state, request, ctx)).await
     }
 
     /// Appends a message or a custom entry. Repeating an `entry_id` changes nothing.
     pub async fn append(&self, request: AppendRequest) -> Result<AppendResponse, Error> {
         let id = request.session_id.clone();
-        self.store.mutate(&id, |state, ctx| decide::append(state, request, ctx)).await
+        self.store.mutate(&self.access, &id, |state, ctx| decide::append(state, request, ctx)).await
     }
 
     /// Appends several messages, all or none.
     pub async fn append_many(&self, request: AppendManyRequest) -> Result<AppendManyResponse, Error> {
         let id = request.session_id.clone();
-        self.store.mutate(&id, |state, ctx| decide::append_many(state, request, ctx)).await
+        self.store.mutate(&self.access, &id, |state, ctx| decide::append_many(state, request, ctx)).await
     }
 
     /// Replaces a message's content.
     pub async fn update_message(&self, request: UpdateMessageRequest) -> Result<UpdateMessageResponse, Error> {
-        let held = self.store.hold(&request.session_id).await?;
+        let held = self.store.hold(&self.access, &request.session_id).await?;
         let current = self.store.current_message(&held, &request.entry_id)?;
         let decided =
             held.decide(&self.store, |state, ctx| decide::update_message(state, request, current.as_ref(), ctx));
@@ -68,7 +75,7 @@ impl Banyan {
 
     /// Adds text to the end of a message's block.
     pub async fn extend_message(&self, request: ExtendMessageRequest) -> Result<ExtendMessageResponse, Error> {
-        let held = self.store.hold(&request.session_id).await?;
+        let held = self.store.hold(&self.access, &request.session_id).await?;
         let current = self.store.current_message(&held, &request.entry_id)?;
         let decided =
             held.decide(&self.store, |state, ctx| decide::extend_message(state, request, current.as_ref(), ctx));
@@ -78,23 +85,21 @@ impl Banyan {
     /// Makes the active path end at an entry.
     pub async fn set_active_leaf(&self, request: SetActiveLeafRequest) -> Result<SetActiveLeafResponse, Error> {
         let id = request.session_id.clone();
-        self.store.mutate(&id, |state, ctx| decide::set_active_leaf(state, request, ctx)).await
+        self.store.mutate(&self.access, &id, |state, ctx| decide::set_active_leaf(state, request, ctx)).await
     }
 
     /// Starts a new session from the path up to an entry.
     pub async fn fork(&self, request: ForkRequest) -> Result<ForkResponse, Error> {
-        let held = self.store.hold(&request.session_id).await?;
+        let held = self.store.hold(&self.access, &request.session_id).await?;
         let attachments = self.store.attachments_above(&held, &request.entry_id)?;
         let time_ms = now_ms();
         let limits = self.store.settings.limits;
         let decision = {
             let mut ctx = decide::Ctx { now_ms: time_ms, ids: &mut FreshIds, limits };
-            match &*held.session.read() {
-                Loaded::Present(state) => decide::fork(state, request, &attachments, &mut ctx)?,
-                _ => return Err(Error::not_found(&request.session_id)),
-            }
+            let missing = Error::not_found(&request.session_id);
+            held.look(|state| decide::fork(state, request, &attachments, &mut ctx)).unwrap_or(Err(missing))?
         };
-        let fork = self.store.hold_new(&decision.response.session_id).await;
+        let fork = self.store.hold_new(&self.access, &decision.response.session_id).await?;
         let mut changes = Vec::new();
         // The source stays held until the fork is known, so that it cannot be deleted in between.
         let mut source = Some(held);
@@ -112,16 +117,11 @@ impl Banyan {
 
     /// Deletes a session and its entries. Forks of it stay as they are.
     pub async fn delete(&self, request: DeleteRequest) -> Result<DeleteResponse, Error> {
-        let held = self.store.hold(&request.session_id).await?;
+        let gone = DeleteResponse { deleted: false };
+        let Some(held) = self.store.find(&self.access, &request.session_id).await? else { return Ok(gone) };
         let time_ms = now_ms();
-        let found = match &*held.session.read() {
-            Loaded::Present(state) => Some((state.born(), base_key(state), tombstone(state, time_ms))),
-            _ => None,
-        };
-        let Some((born, base, tombstone)) = found else {
-            self.store.let_go(held);
-            return Ok(DeleteResponse { deleted: false });
-        };
+        let found = held.look(|state| (state.born(), base_key(state), tombstone(state, time_ms)));
+        let Some((born, base, tombstone)) = found else { return Ok(gone) };
         let key = FileKey { session_id: request.session_id.clone(), born: born.to_string() };
         let index = |error: banyan_index::IndexError| Error::storage(error.to_string());
         let keep_for_forks = !self.store.catalogue.forks(&key).map_err(index)?.is_empty();
@@ -142,15 +142,12 @@ impl Banyan {
 impl Store {
     /// The message that an update is about, unless the state has it or there is none.
     fn current_message(&self, held: &Held, entry_id: &EntryId) -> Result<Option<AgentMessage>, Error> {
-        let (sources, wanted) = match &*held.session.read() {
-            Loaded::Present(state) => match state.find(entry_id) {
-                Some(ix) if state.node(ix).kind().is_message() && !grows(state, ix) => {
-                    (state.sources().to_vec(), Wanted::of(state, ix))
-                }
-                _ => return Ok(None),
-            },
-            _ => return Ok(None),
-        };
+        let found = held.look(|state| {
+            let wanted = |ix: &NodeIx| state.node(*ix).kind().is_message() && !grows(state, *ix);
+            let ix = state.find(entry_id).filter(wanted)?;
+            Some((state.sources().to_vec(), Wanted::of(state, ix)))
+        });
+        let Some((sources, wanted)) = found.flatten() else { return Ok(None) };
         match self.fetch_one(&sources, &wanted)?.map(|fetched| fetched.body) {
             Some(Body::Message(message)) => Ok(Some(message.parse()?)),
             _ => Ok(None),
@@ -159,12 +156,11 @@ impl Store {
 
     /// The attachments that messages on the path to an entry refer to.
     fn attachments_above(&self, held: &Held, entry_id: &EntryId) -> Result<BTreeSet<AttachmentId>, Error> {
-        let chain = match &*held.session.read() {
-            Loaded::Present(state) if !state.attachments().is_empty() => {
-                state.find(entry_id).and_then(|ix| state.chain(ix)).unwrap_or_default()
-            }
-            _ => Vec::new(),
-        };
+        let chain = held.look(|state| match state.attachments().is_empty() {
+            true => None,
+            false => state.find(entry_id).and_then(|ix| state.chain(ix)),
+        });
+        let chain = chain.flatten().unwrap_or_default();
         let mut found = BTreeSet::new();
         self.each_message(held, &chain, &mut |_, message| found.extend(content::attachments_in(message)))?;
         Ok(found)
@@ -178,14 +174,12 @@ impl Store {
         visit: &mut dyn FnMut(&EntryId, &AgentMessage),
     ) -> Result<(), Error> {
         for nodes in nodes.chunks(256) {
-            let (sources, wanted) = match &*held.session.read() {
-                Loaded::Present(state) => {
-                    let messages = nodes.iter().filter(|ix| state.node(**ix).kind().is_message());
-                    let wanted: Vec<Wanted> = messages.map(|ix| Wanted::of(state, *ix)).collect();
-                    (state.sources().to_vec(), wanted)
-                }
-                _ => return Ok(()),
-            };
+            let found = held.look(|state| {
+                let messages = nodes.iter().filter(|ix| state.node(**ix).kind().is_message());
+                let wanted: Vec<Wanted> = messages.map(|ix| Wanted::of(state, *ix)).collect();
+                (state.sources().to_vec(), wanted)
+            });
+            let Some((sources, wanted)) = found else { return Ok(()) };
             for (it, fetched) in wanted.iter().zip(self.fetch(&sources, &wanted)?) {
                 if let Some(Body::Message(message)) = fetched.map(|fetched| fetched.body) {
                     visit(&it.entry_id, &message.parse()?);
@@ -200,10 +194,14 @@ impl Store {
         for session in self.sessions.all() {
             let growing = matches!(&*session.read(), Loaded::Present(state) if state.growing().is_some());
             if growing {
-                let settled = crate::block_on(self.mutate(&session.id, |state, _| {
+                let settled = crate::block_on(self.mutate(Access::whole(), &session.id, |state, _| {
                     Ok(decide::Decision { records: decide::settle(state)?.into_iter().collect(), response: () })
                 }));
-                if let Err(error) = settled {
+                // A session that ended meanwhile has nothing left to settle.
+                if let Err(error) = settled.or_else(|error| match error.code {
+                    ErrorCode::NotFound => Ok(()),
+                    _ => Err(error),
+                }) {
                     self.warn(&format!("session {}: {error}", session.id));
                 }
             }

@@ -59,7 +59,7 @@ impl Banyan {
         };
         let store = Store::new(log, catalogue, options, Purpose::Work);
         store.catch_up(&recovered, rebuild)?;
-        Ok(Self { store })
+        Ok(Self { store, access: Arc::default() })
     }
 }
 

@@ -6,17 +6,18 @@ use banyan_core::cursor::ListCursor;
 use banyan_core::page::{self, Page};
 use banyan_core::state::{NodeIx, SessionState, Source};
 use banyan_core::{NodeKind, content};
-use banyan_index::{IndexError, ListQuery};
+use banyan_index::ListQuery;
 use banyan_model::*;
 
 use crate::Banyan;
+use crate::access::Access;
 use crate::bodies::{Body, Fetched, Wanted};
 use crate::store::Store;
 
 impl Banyan {
     /// A session's title, status and other metadata.
     pub async fn get(&self, request: GetRequest) -> Result<Option<GetResponse>, Error> {
-        let meta = self.store.look(&request.session_id, |state| state.meta().as_ref().clone())?;
+        let meta = self.store.look(&self.access, &request.session_id, |state| state.meta().as_ref().clone())?;
         Ok(meta.map(|meta| GetResponse { meta }))
     }
 
@@ -24,21 +25,17 @@ impl Banyan {
     pub async fn list(&self, request: ListRequest) -> Result<ListResponse, Error> {
         let order = request.order.unwrap_or(ListOrder::UpdatedDesc);
         let after = request.cursor.as_deref().map(|text| ListCursor::decode(text, order)).transpose()?;
+        let Some(metadata) = self.access.scope.within(request.metadata) else {
+            return Ok(ListResponse::default());
+        };
         let query = ListQuery {
             order,
             after: after.as_ref().map(|cursor| (cursor.key, &cursor.id)),
             status: request.status,
-            metadata: request.metadata.as_ref(),
+            metadata: metadata.as_ref(),
             limit: self.store.settings.limits.page_size(request.limit),
         };
-        let page = match self.store.catalogue.list(&query) {
-            Err(IndexError::Damaged { .. }) => {
-                self.store.rebuild_catalogue().map_err(|error| Error::storage(error.to_string()))?;
-                self.store.catalogue.list(&query)
-            }
-            listed => listed,
-        };
-        let page = page.map_err(|error| Error::storage(error.to_string()))?;
+        let page = self.store.ask_catalogue(|catalogue| catalogue.list(&query))?;
         let last = page.sessions.last().filter(|_| page.more);
         let next_cursor = last.map(|meta| ListCursor::after(order, meta).encode());
         Ok(ListResponse { sessions: page.sessions, next_cursor })
@@ -47,23 +44,24 @@ impl Banyan {
     /// A page of the active path, oldest first.
     pub async fn messages(&self, request: MessagesRequest) -> Result<MessagesResponse, Error> {
         let limits = self.store.settings.limits;
-        let planned = self.store.plan(&request.session_id, |state| page::messages(state, &request, &limits))?;
-        let (messages, next_cursor) = self.store.items(planned, request.include_image_data)?;
+        let plan = |state: &SessionState| page::messages(state, &request, &limits);
+        let planned = self.store.plan(&self.access, &request.session_id, plan)?;
+        let (messages, next_cursor) = self.store.items(&self.access, planned, request.include_image_data)?;
         Ok(MessagesResponse { messages, next_cursor })
     }
 
     /// Named entries of the active path, or all between two of them.
     pub async fn messages_range(&self, request: MessagesRangeRequest) -> Result<MessagesRangeResponse, Error> {
         let limits = self.store.settings.limits;
-        let planned =
-            self.store.plan(&request.session_id, |state| page::messages_range(state, &request, &limits))?;
-        let (messages, next_cursor) = self.store.items(planned, request.include_image_data)?;
+        let plan = |state: &SessionState| page::messages_range(state, &request, &limits);
+        let planned = self.store.plan(&self.access, &request.session_id, plan)?;
+        let (messages, next_cursor) = self.store.items(&self.access, planned, request.include_image_data)?;
         Ok(MessagesRangeResponse { messages, next_cursor })
     }
 
     /// The newest page of the active path.
     pub async fn messages_tail(&self, request: MessagesTailRequest) -> Result<MessagesTailResponse, Error> {
-        let Tail { entries, elided, has_more } = self.store.tail(&request)?;
+        let Tail { entries, elided, has_more } = self.store.tail(&self.access, &request)?;
         let mut messages = shown(entries.into_iter(), request.include_image_data)?;
         for item in &mut messages {
             if let Some(message) = elided.get(&item.entry_id) {
@@ -77,12 +75,13 @@ impl Banyan {
 
     /// One entry of any branch.
     pub async fn get_message(&self, request: GetMessageRequest) -> Result<Option<GetMessageResponse>, Error> {
-        let found = self.store.look(&request.session_id, |state| {
+        let found = self.store.look(&self.access, &request.session_id, |state| {
             let ix = state.find(&request.entry_id)?;
             Some((state.sources().to_vec(), Wanted::of(state, ix)))
         })?;
         let Some((sources, wanted)) = found.flatten() else { return Ok(None) };
-        let Some(mut fetched) = self.store.fetch_one(&sources, &wanted)? else { return Ok(None) };
+        let fetched = self.store.fetch_seen(&self.access, &sources, std::slice::from_ref(&wanted))?.pop();
+        let Some(mut fetched) = fetched.flatten() else { return Ok(None) };
         if request.include_image_data == Some(false) {
             without_image_data(&mut fetched.body)?;
         }
@@ -92,7 +91,7 @@ impl Banyan {
     /// Every entry of every branch, without content.
     pub async fn tree(&self, request: TreeRequest) -> Result<TreeResponse, Error> {
         self.store
-            .look(&request.session_id, page::tree)?
+            .look(&self.access, &request.session_id, page::tree)?
             .unwrap_or_else(|| Err(Error::not_found(&request.session_id)))
     }
 }
@@ -124,21 +123,24 @@ struct Tail {
 impl Store {
     fn plan(
         &self,
+        access: &Access,
         id: &SessionId,
         page: impl FnOnce(&SessionState) -> Result<Page, Error>,
     ) -> Result<Planned, Error> {
-        let planned =
-            self.look(id, |state| page(state).map(|page| Planned::of(state, &page.nodes, page.next_cursor)));
+        let planned = self.look(access, id, |state| {
+            let page = page(state)?;
+            Ok(Planned::of(state, &page.nodes, page.next_cursor))
+        });
         planned?.unwrap_or_else(|| Err(Error::not_found(id)))
     }
 
     /// Plans a tail, and reads it. What its plan depends on is read between attempts, never while the state is held.
-    fn tail(&self, request: &MessagesTailRequest) -> Result<Tail, Error> {
+    fn tail(&self, access: &Access, request: &MessagesTailRequest) -> Result<Tail, Error> {
         let limits = self.settings.limits;
         let mut read: HashMap<NodeIx, Option<Fetched>> = HashMap::new();
         loop {
             let mut missing = Vec::new();
-            let planned = self.look(&request.session_id, |state| {
+            let planned = self.look(access, &request.session_id, |state| {
                 let mut load = |ix| match read.get(&ix) {
                     Some(fetched) => loaded(fetched.as_ref()),
                     None => {
@@ -162,7 +164,7 @@ impl Store {
             let unread = |(ix, _): &(&NodeIx, &Wanted)| !read.contains_key(ix);
             let (nodes, wanted): (Vec<NodeIx>, Vec<&Wanted>) =
                 missing.iter().zip(&planned.wanted).filter(unread).map(|(ix, wanted)| (*ix, wanted)).unzip();
-            let fetched = self.fetch(&planned.sources, &wanted)?;
+            let fetched = self.fetch_seen(access, &planned.sources, &wanted)?;
             read.extend(nodes.into_iter().zip(fetched));
             if let Some((elided, has_more)) = done {
                 let bodies = missing.iter().map(|ix| read.remove(ix).flatten());
@@ -173,10 +175,11 @@ impl Store {
 
     fn items(
         &self,
+        access: &Access,
         planned: Planned,
         include_image_data: Option<bool>,
     ) -> Result<(Vec<MessageItem>, Option<String>), Error> {
-        let fetched = self.fetch(&planned.sources, &planned.wanted)?;
+        let fetched = self.fetch_seen(access, &planned.sources, &planned.wanted)?;
         Ok((shown(planned.wanted.into_iter().zip(fetched), include_image_data)?, planned.next_cursor))
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use banyan_core::{Born, names};
-use banyan_index::{FileKey, IndexError, Row, SeenFile, SessionFile, Standing};
+use banyan_index::{Catalogue, FileKey, IndexError, Row, SeenFile, SessionFile, Standing};
 use banyan_log::{At, Recovered, SessionLog};
-use banyan_model::{CommitNo, SessionId};
+use banyan_model::{CommitNo, Error, SessionId};
 
 use crate::load::Read;
 use crate::opening::OpenError;
@@ -40,6 +40,18 @@ impl Store {
         self.progress.end();
         self.drop_unused_bases()?;
         Ok(())
+    }
+
+    /// Asks the catalogue. One that turns out to be damaged is made anew first.
+    pub(crate) fn ask_catalogue<T>(&self, ask: impl Fn(&Catalogue) -> Result<T, IndexError>) -> Result<T, Error> {
+        let answer = match ask(&self.catalogue) {
+            Err(IndexError::Damaged { .. }) => {
+                self.rebuild_catalogue().map_err(|error| Error::storage(error.to_string()))?;
+                ask(&self.catalogue)
+            }
+            answer => answer,
+        };
+        answer.map_err(|error| Error::storage(error.to_string()))
     }
 
     /// Catches up with what the catalogue has not seen.

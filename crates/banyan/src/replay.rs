@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use banyan_core::Born;
 use banyan_core::event::Narrator;
 use banyan_core::filter;
 use banyan_core::record::{self, Envelope, Grew, Head, Record, StoredRecord};
@@ -14,6 +15,7 @@ use banyan_model::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::access::Access;
 use crate::bodies::Wanted;
 use crate::store::Store;
 
@@ -30,7 +32,7 @@ pub(crate) enum Backlog {
     /// Everything after a commit, over all sessions, up to another.
     Journal { after: CommitNo, upto: CommitNo },
     /// One session: the ends of its earlier lives, then the lines that it has now.
-    Session { id: SessionId, ends: Vec<Event>, lines: VecDeque<Place>, narrator: Box<Narrator> },
+    Session { id: SessionId, born: Born, ends: Vec<Event>, lines: VecDeque<Place>, narrator: Box<Narrator> },
 }
 
 /// What came of asking for more of the past.
@@ -64,25 +66,27 @@ impl Store {
                 self.tell_entries(&entries, filters)?
             }
             Backlog::Session { ends, .. } if !ends.is_empty() => std::mem::take(ends),
-            Backlog::Session { id, lines, narrator, .. } => {
+            Backlog::Session { id, born, lines, narrator, .. } => {
                 if lines.is_empty() {
                     return Ok(More::Done);
                 }
                 let some: Vec<Place> = lines.drain(..AT_ONCE.min(lines.len())).collect();
-                self.tell_lines(id, &some, narrator)?
+                self.tell_lines(id, *born, &some, narrator)?
             }
         };
         events.retain(|event| filters.iter().any(|filter| filter::event_matches(filter, event)));
         Ok(More::Some(events))
     }
 
-    /// The lines of a session after a commit, ready to be told. `None` when there is no such session.
+    /// The lines of a session after a commit, ready to be told. `None` when there is no such session in the scope.
     pub(crate) fn session_backlog(
         &self,
+        access: &Access,
         id: &SessionId,
         after: CommitNo,
         upto: CommitNo,
     ) -> Result<Option<Backlog>, Error> {
+        let Some(born) = self.look(access, id, |state| state.born())? else { return Ok(None) };
         let mut lines = VecDeque::new();
         let mut first = None;
         self.log.scan(At::Live(id), 0, &mut |offset, line| {
@@ -96,8 +100,10 @@ impl Store {
                 lines.push_back(Place { source: SourceIx::OWN, offset, len: line.len() as u32 });
             }
         })?;
-        let narrator = self.look(id, |state| self.narrator_at(state, first.unwrap_or(state.next_seq())))?;
-        let Some(narrator) = narrator.transpose()? else { return Ok(None) };
+        let narrator = self.look(access, id, |state| {
+            (state.born() == born).then(|| self.narrator_at(state, first.unwrap_or(state.next_seq())))
+        })?;
+        let Some(narrator) = narrator.flatten().transpose()? else { return Ok(None) };
         let mut ends = Vec::new();
         // From the beginning of what is kept, whatever that is.
         self.log.replay(CommitNo(0), upto, &mut |entry| {
@@ -109,11 +115,11 @@ impl Store {
             }
             true
         })?;
-        Ok(Some(Backlog::Session { id: id.clone(), ends, lines, narrator: Box::new(narrator) }))
+        Ok(Some(Backlog::Session { id: id.clone(), born, ends, lines, narrator: Box::new(narrator) }))
     }
 
-    /// How many events a commit made, or `None` when that cannot be told any more.
-    pub(crate) fn events_in(&self, commit: CommitNo) -> Result<Option<usize>, Error> {
+    /// How many events a commit made, or `None` when that cannot be told any more, or is out of scope.
+    pub(crate) fn events_in(&self, access: &Access, commit: CommitNo) -> Result<Option<usize>, Error> {
         let mut found = None;
         self.log.replay(CommitNo(commit.0 - 1), commit, &mut |entry| {
             found = Some(entry);
@@ -124,12 +130,15 @@ impl Store {
             return Ok(None);
         }
         let all = EventType::ALL.map(EventFilter::all);
-        Ok(Some(self.tell_entries(&[entry], &all)?.len()))
+        let told = self.tell_entries(&[entry], &all)?;
+        // A commit is about one session.
+        let covered = told.first().is_some_and(|event| access.scope.covers(event.metadata.as_deref()));
+        Ok((covered || access.scope.is_everything()).then_some(told.len()))
     }
 
     fn tell_entries(&self, entries: &[JournalEntry], filters: &[EventFilter]) -> Result<Vec<Event>, Error> {
         let mut events = Vec::new();
-        let mut line: Option<(SessionId, u64, Vec<Event>)> = None;
+        let mut line: Option<(Born, u64, Vec<Event>)> = None;
         for entry in entries {
             let wanted = |filter: &EventFilter| filter.session_id.as_ref().is_none_or(|id| *id == entry.session);
             if !filters.iter().any(wanted) {
@@ -139,15 +148,15 @@ impl Store {
                 JournalKind::Removed(tombstone) => events.extend(deleted(entry, tombstone)),
                 JournalKind::Lines { offset, len } if self.is_live(entry)? => {
                     let place = Place { source: SourceIx::OWN, offset: *offset, len: *len };
-                    events.extend(self.tell_range(&entry.session, place)?);
+                    events.extend(self.tell_range(&entry.session, entry.born, place)?);
                 }
                 JournalKind::Addition { offset, index } if self.is_live(entry)? => {
-                    let known = line.as_ref().is_some_and(|(id, at, told)| {
-                        *id == entry.session && at == offset && told.len() > *index as usize
+                    let known = line.as_ref().is_some_and(|(born, at, told)| {
+                        *born == entry.born && at == offset && told.len() > *index as usize
                     });
                     if !known {
-                        let told = self.tell_open_line(&entry.session, *offset)?;
-                        line = Some((entry.session.clone(), *offset, told));
+                        let told = self.tell_open_line(&entry.session, entry.born, *offset)?;
+                        line = Some((entry.born, *offset, told));
                     }
                     let told = line.as_ref().and_then(|(_, _, told)| told.get(*index as usize));
                     events.extend(told.cloned());
@@ -160,39 +169,45 @@ impl Store {
 
     /// Whether a commit's records are those of the session that has the id now.
     fn is_live(&self, entry: &JournalEntry) -> Result<bool, Error> {
-        Ok(self.look(&entry.session, |state| state.born() == entry.born)?.unwrap_or(false))
+        Ok(self.look(Access::whole(), &entry.session, |state| state.born() == entry.born)?.unwrap_or(false))
     }
 
     /// Tells the lines of one commit.
-    fn tell_range(&self, id: &SessionId, range: Place) -> Result<Vec<Event>, Error> {
+    pub(crate) fn tell_range(&self, id: &SessionId, born: Born, range: Place) -> Result<Vec<Event>, Error> {
         let bytes = self.log.read(At::Live(id), range.offset, range.len as usize)?;
         let mut narrator = None;
         let mut events = Vec::new();
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            events.extend(self.tell_line(id, line, &mut narrator)?);
+            events.extend(self.tell_line(id, born, line, &mut narrator)?);
         }
         Ok(events)
     }
 
     /// Tells every addition of a line that may still be open.
-    fn tell_open_line(&self, id: &SessionId, offset: u64) -> Result<Vec<Event>, Error> {
+    fn tell_open_line(&self, id: &SessionId, born: Born, offset: u64) -> Result<Vec<Event>, Error> {
         let mut bytes = Vec::new();
         loop {
             let more = self.log.read(At::Live(id), offset + bytes.len() as u64, 4096.max(bytes.len()))?;
             let end = more.iter().position(|byte| *byte == b'\n');
             bytes.extend_from_slice(&more[..end.map_or(more.len(), |end| end + 1)]);
             if end.is_some() || more.is_empty() {
-                return self.tell_line(id, &bytes, &mut None);
+                return self.tell_line(id, born, &bytes, &mut None);
             }
         }
     }
 
-    fn tell_lines(&self, id: &SessionId, places: &[Place], narrator: &mut Narrator) -> Result<Vec<Event>, Error> {
+    fn tell_lines(
+        &self,
+        id: &SessionId,
+        born: Born,
+        places: &[Place],
+        narrator: &mut Narrator,
+    ) -> Result<Vec<Event>, Error> {
         let mut events = Vec::new();
         let mut current = Some(narrator.clone());
         for place in places {
             let line = self.log.read(At::Live(id), place.offset, place.len as usize)?;
-            events.extend(self.tell_line(id, &line, &mut current)?);
+            events.extend(self.tell_line(id, born, &line, &mut current)?);
         }
         if let Some(current) = current {
             *narrator = current;
@@ -200,10 +215,12 @@ impl Store {
         Ok(events)
     }
 
-    /// Tells one line. A line that cannot be read is passed over: damage is told elsewhere.
+    /// Tells one line. A line that cannot be read is passed over: damage is told elsewhere. So is one whose session has
+    /// ended: by now the id may be another's, who would be told of what is not theirs.
     fn tell_line(
         &self,
         id: &SessionId,
+        born: Born,
         line: &[u8],
         narrator: &mut Option<Narrator>,
     ) -> Result<Vec<Event>, Error> {
@@ -217,7 +234,10 @@ impl Store {
         if record.put_back_blobs(|blob| self.blob(&blob.hash)).is_err() {
             return Ok(Vec::new());
         }
-        let told = self.look(id, |state| {
+        let told = self.look(Access::whole(), id, |state| {
+            if state.born() != born {
+                return Ok(Vec::new());
+            }
             if narrator.is_none() {
                 *narrator = Some(self.narrator_at(state, envelope.seq)?);
             }

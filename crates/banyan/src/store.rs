@@ -9,15 +9,17 @@ use banyan_index::Catalogue;
 use banyan_log::{FsLog, SessionLog};
 use banyan_model::{CommitNo, Error};
 
+use crate::access::Access;
 use crate::housekeeping::Errands;
 use crate::hub::{Bounds, Hub};
 use crate::progress::Progress;
 use crate::sessions::Sessions;
 
-/// A session database. Cloning it is cheap and gives the same one.
+/// A session database. Cloning it is cheap and gives the same one; [`Banyan::with_access`] gives one that may do less.
 #[derive(Clone)]
 pub struct Banyan {
     pub(crate) store: Arc<Store>,
+    pub(crate) access: Arc<Access>,
 }
 
 /// What all clones share.
@@ -51,7 +53,8 @@ pub(crate) enum Purpose {
 }
 
 impl Banyan {
-    /// Finishes what is under way, and leaves session files that hold everything. Calls after this are refused.
+    /// Finishes what is under way, and leaves session files that hold everything. Calls after this are refused, on every
+    /// handle: whoever gives handles to others decides when.
     pub fn close(&self) -> Result<(), Error> {
         self.store.settle_all();
         self.store.close()
@@ -62,7 +65,7 @@ impl Banyan {
         Ok(self.store.log.flush()?)
     }
 
-    /// The last commit.
+    /// The last commit, of whatever session.
     pub fn head(&self) -> CommitNo {
         self.store.log.head()
     }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use banyan_core::event;
 use banyan_core::state::NodeIx;
+use banyan_core::{event, filter};
 use banyan_log::{Replay, SessionLog};
 use banyan_model::{
     CommitNo, Error, Event, EventFilter, EventPayload, MessageUpdatedEvent, Position, Revision, SessionEntry,
@@ -12,6 +12,7 @@ use banyan_model::{
 };
 
 use crate::Banyan;
+use crate::access::Access;
 use crate::bodies::Wanted;
 use crate::hub::Seat;
 use crate::replay::{Backlog, More};
@@ -74,13 +75,14 @@ impl Banyan {
     pub fn subscribe(&self, request: Subscribe) -> Result<Subscription, Error> {
         let store = Arc::clone(&self.store);
         if let Start::After(after) = request.start {
-            store.must_have_existed(after)?;
+            store.must_have_existed(&self.access, after)?;
         }
-        let seat = store.hub.join(request.filters.clone(), store.settings.bounds);
+        let filters = self.access.scope.filters(request.filters);
+        let seat = store.hub.join(filters.clone(), store.settings.bounds);
         let mut subscription = Subscription {
             store,
             seat,
-            filters: request.filters,
+            filters,
             ready: VecDeque::new(),
             backlog: None,
             seen: Position::BEGINNING,
@@ -88,8 +90,8 @@ impl Banyan {
         };
         match request.start {
             Start::Now => {}
-            Start::After(after) => subscription.begin_after(after)?,
-            Start::Snapshot(session) => subscription.begin_with(&session)?,
+            Start::After(after) => subscription.begin_after(&self.access, after)?,
+            Start::Snapshot(session) => subscription.begin_with(&self.access, &session)?,
         }
         Ok(subscription)
     }
@@ -137,6 +139,16 @@ impl Subscription {
         }
     }
 
+    /// Whether what comes next is read from disk, and so may take a moment.
+    pub fn has_past(&self) -> bool {
+        self.backlog.is_some() || !self.ready.is_empty()
+    }
+
+    /// Where the order stood when the subscription began. Who reads everything again after [`Delivery::Resync`] continues here.
+    pub fn began_at(&self) -> Position {
+        Position::new(self.seat.since, WHOLE)
+    }
+
     fn take(&mut self, event: Arc<Event>) -> Option<Delivery> {
         self.seat.queue.taken(&event);
         (event.position > self.seen).then(|| Delivery::Event(event))
@@ -169,14 +181,14 @@ impl Subscription {
         }
     }
 
-    fn begin_after(&mut self, after: Position) -> Result<(), Error> {
+    fn begin_after(&mut self, access: &Access, after: Position) -> Result<(), Error> {
         self.seen = after;
         let from = CommitNo(after.commit.0.saturating_sub(u64::from(after.index != WHOLE)));
         let upto = self.seat.since;
         let reaches = self.store.journal_reaches(from, upto)?;
         self.backlog = match the_one_session(&self.filters) {
             // A session's own stream can be told whole from its file, however little the journal has.
-            Some(session) if !reaches => self.store.session_backlog(&session, from, upto)?,
+            Some(session) if !reaches => self.store.session_backlog(access, &session, from, upto)?,
             _ => None,
         };
         if self.backlog.is_none() && !reaches && after != Position::BEGINNING {
@@ -195,10 +207,12 @@ impl Subscription {
         self.ready.push_back(Delivery::Resync);
     }
 
-    fn begin_with(&mut self, session: &SessionId) -> Result<(), Error> {
-        let snapshot = self.store.snapshot(session)?.ok_or_else(|| Error::not_found(session))?;
+    fn begin_with(&mut self, access: &Access, session: &SessionId) -> Result<(), Error> {
+        let snapshot = self.store.snapshot(access, session)?.ok_or_else(|| Error::not_found(session))?;
         self.seen = Position::new(snapshot.commit, WHOLE);
-        self.ready.extend(snapshot.events.into_iter().map(|event| Delivery::Snapshot(Box::new(event))));
+        let asked = |event: &Event| self.filters.iter().any(|filter| filter::event_matches(filter, event));
+        let parts = snapshot.events.into_iter().filter(asked);
+        self.ready.extend(parts.map(|event| Delivery::Snapshot(Box::new(event))));
         self.ready.push_back(Delivery::SnapshotEnd(self.seen));
         Ok(())
     }
@@ -211,8 +225,8 @@ struct Snapshot {
 }
 
 impl Store {
-    fn snapshot(&self, id: &SessionId) -> Result<Option<Snapshot>, Error> {
-        let planned = self.look(id, |state| {
+    fn snapshot(&self, access: &Access, id: &SessionId) -> Result<Option<Snapshot>, Error> {
+        let planned = self.look(access, id, |state| {
             let wanted: Vec<Wanted> =
                 (0..state.nodes().len() as u32).map(|ix| Wanted::of(state, NodeIx(ix))).collect();
             let payload = EventPayload::Created(created_event(state.meta()));
@@ -222,7 +236,7 @@ impl Store {
         let Some((commit, sources, wanted, created)) = planned else { return Ok(None) };
         let metadata = created.metadata.clone();
         let mut events = vec![created];
-        for (wanted, fetched) in wanted.iter().zip(self.fetch(&sources, &wanted)?) {
+        for (wanted, fetched) in wanted.iter().zip(self.fetch_seen(access, &sources, &wanted)?) {
             let Some(fetched) = fetched else { continue };
             let entry = wanted.entry(fetched);
             let updated = updated_event(id, &entry);
@@ -235,7 +249,7 @@ impl Store {
     }
 
     /// Refuses a position that was never given out.
-    fn must_have_existed(&self, position: Position) -> Result<(), Error> {
+    fn must_have_existed(&self, access: &Access, position: Position) -> Result<(), Error> {
         let refuse = || Error::invalid_cursor(format!("position {position} was never given out by this store"));
         if position.commit > self.log.head() {
             return Err(refuse());
@@ -246,7 +260,7 @@ impl Store {
         if position.commit.0 == 0 {
             return Err(refuse());
         }
-        let told = self.events_in(position.commit)?;
+        let told = self.events_in(access, position.commit)?;
         if told.is_some_and(|told| position.index as usize >= told) { Err(refuse()) } else { Ok(()) }
     }
 

@@ -88,6 +88,9 @@ impl Banyan {
         let Some(function) = functions().iter().find(|function| function.id == id) else {
             return Err(CallError::UnknownFunction { id: id.to_owned(), similar: similar_to(id) });
         };
+        if function.effect == Effect::Writes {
+            self.access.must_write().map_err(CallError::Refused)?;
+        }
         (function.handler)(self, body).await.map_err(CallError::Refused)
     }
 }

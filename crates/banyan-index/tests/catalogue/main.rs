@@ -5,5 +5,6 @@ mod bookkeeping;
 mod concurrency;
 mod files;
 mod list;
+mod listing;
 mod model;
 mod support;

@@ -309,10 +309,15 @@ impl SessionLog for FsLog {
     }
 
     fn read(&self, at: At<'_>, offset: u64, len: usize) -> Result<Vec<u8>, LogError> {
-        match self.find(at)? {
+        let read = || match self.find(at)? {
             Some(file) => file.read(offset, len).map_err(LogError::io(format!("reading {}", file.path()))),
             None => Ok(Vec::new()),
-        }
+        };
+        let kept = |at| matches!(at, At::Incarnation(_, born) if self.is_retained(born));
+        let kept_before = kept(at);
+        let bytes = read()?;
+        // When it was moved meanwhile, another session may have its name already.
+        if !kept_before && kept(at) { read() } else { Ok(bytes) }
     }
 
     fn replay(

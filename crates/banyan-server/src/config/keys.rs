@@ -50,7 +50,8 @@ impl<'a> Given<'a> {
     }
 
     fn count(&self) -> Result<usize, String> {
-        let count = self.text.replace('_', "").parse().map_err(|_| format!("must be a number, not `{}`", self.text))?;
+        let count =
+            self.text.replace('_', "").parse().map_err(|_| format!("must be a number, not `{}`", self.text))?;
         if count == 0 { Err("must be more than 0".to_owned()) } else { Ok(count) }
     }
 }
@@ -158,9 +159,9 @@ pub(super) const KEYS: &[Key] = &[
         "the address that it listens on; one past loopback needs a key",
         |draft, given| {
             let text = given.text.replace("localhost:", "127.0.0.1:");
-            draft.settings.listen = text
-                .parse()
-                .map_err(|_| format!("must be an address and a port such as 127.0.0.1:7420, not `{}`", given.text))?;
+            draft.settings.listen = text.parse().map_err(|_| {
+                format!("must be an address and a port such as 127.0.0.1:7420, not `{}`", given.text)
+            })?;
             Ok(())
         },
         |draft| draft.settings.listen.to_string()
@@ -211,7 +212,8 @@ pub(super) const KEYS: &[Key] = &[
         |draft, given| {
             let origins = given.list();
             for origin in &origins {
-                let bare = origin.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
+                let bare =
+                    origin.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
                 if !(bare || origin == "*" || origin == "null") {
                     return Err(format!("must have origins such as https://app.example, not `{origin}`"));
                 }

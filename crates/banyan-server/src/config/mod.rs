@@ -255,7 +255,8 @@ impl Loading {
         }
         // These are for commands that are clients.
         let known = |name: &str| {
-            ["BANYAN_CONFIG", "BANYAN_URL", "BANYAN_KEY"].contains(&name) || KEYS.iter().any(|key| key.variable() == name)
+            ["BANYAN_CONFIG", "BANYAN_URL", "BANYAN_KEY"].contains(&name)
+                || KEYS.iter().any(|key| key.variable() == name)
         };
         let ours = sources.environment.iter().map(|(name, _)| name).filter(|name| name.starts_with("BANYAN_"));
         Ok(ours.filter(|name| !known(name)).cloned().collect())
@@ -285,7 +286,9 @@ fn usual_file(sources: &Sources) -> Option<PathBuf> {
         path("HOME").map(|home| home.join("Library/Application Support"))
     } else {
         // The XDG rule: a relative path is to be ignored.
-        path("XDG_CONFIG_HOME").filter(|dir| dir.is_absolute()).or_else(|| path("HOME").map(|home| home.join(".config")))
+        path("XDG_CONFIG_HOME")
+            .filter(|dir| dir.is_absolute())
+            .or_else(|| path("HOME").map(|home| home.join(".config")))
     };
     place.map(|place| place.join("banyan").join("config.toml"))
 }

@@ -60,7 +60,9 @@ mod tests {
 
     #[test]
     fn sizes_are_read_and_written() {
-        for (text, bytes) in [("64MiB", 64 << 20), ("1 KiB", 1024), ("10MB", 10_000_000), ("1500", 1500), ("7B", 7)] {
+        for (text, bytes) in
+            [("64MiB", 64 << 20), ("1 KiB", 1024), ("10MB", 10_000_000), ("1500", 1500), ("7B", 7)]
+        {
             assert_eq!(size(text), Ok(bytes), "{text}");
             assert_eq!(size(&size_text(bytes)), Ok(bytes), "{text}");
         }
@@ -74,7 +76,11 @@ mod tests {
     fn durations_are_read_and_written() {
         for (text, ms) in [("30s", 30_000), ("500ms", 500), ("5m", 300_000), ("1 h", 3_600_000)] {
             assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
-            assert_eq!(duration(&duration_text(Duration::from_millis(ms))), Ok(Duration::from_millis(ms)), "{text}");
+            assert_eq!(
+                duration(&duration_text(Duration::from_millis(ms))),
+                Ok(Duration::from_millis(ms)),
+                "{text}"
+            );
         }
         for text in ["", "30", "s", "-1s", "1.5s", "0s", "1d"] {
             assert!(duration(text).is_err(), "{text}");

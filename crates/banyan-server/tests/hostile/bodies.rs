@@ -8,7 +8,9 @@ use crate::wire::{Answer, Server, ended, request, settings, until};
 const APPEND: &str = "/v1/call/session::append";
 
 async fn refused(server: &Server, path: &str, body: &[u8]) -> Answer {
-    let mut whole = request("POST", path, "", "").replace("content-length: 0", &format!("content-length: {}", body.len())).into_bytes();
+    let mut whole = request("POST", path, "", "")
+        .replace("content-length: 0", &format!("content-length: {}", body.len()))
+        .into_bytes();
     whole.extend_from_slice(body);
     server.send(whole).await
 }
@@ -16,7 +18,11 @@ async fn refused(server: &Server, path: &str, body: &[u8]) -> Answer {
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_json_is_refused_with_a_reason() {
     let server = Server::start(settings()).await;
-    let text = |text: &str| format!(r#"{{"session_id":"s","message":{{"role":"user","content":[{{"type":"text","text":{text}}}],"timestamp":1}}}}"#);
+    let text = |text: &str| {
+        format!(
+            r#"{{"session_id":"s","message":{{"role":"user","content":[{{"type":"text","text":{text}}}],"timestamp":1}}}}"#
+        )
+    };
     let bodies: Vec<Vec<u8>> = vec![
         b"{".to_vec(),
         b"{\"session_id\":".to_vec(),
@@ -42,7 +48,11 @@ async fn malformed_json_is_refused_with_a_reason() {
         for path in [APPEND, "/v1/call/session::create", "/v1/call/session::set-meta"] {
             let answer = refused(&server, path, body).await;
             let shown = String::from_utf8_lossy(&body[..body.len().min(40)]).into_owned();
-            assert_eq!((answer.status, answer.code().as_str()), (400, "session/invalid_request"), "{path} {shown:?}");
+            assert_eq!(
+                (answer.status, answer.code().as_str()),
+                (400, "session/invalid_request"),
+                "{path} {shown:?}"
+            );
         }
     }
     server.assert_serves().await;
@@ -52,7 +62,8 @@ async fn malformed_json_is_refused_with_a_reason() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nested_and_huge_values_inside_a_good_request() {
     let server = Server::start(settings()).await;
-    let deep = |levels: usize| format!(r#"{{"metadata":{{"deep":{}1{}}}}}"#, "[".repeat(levels), "]".repeat(levels));
+    let deep =
+        |levels: usize| format!(r#"{{"metadata":{{"deep":{}1{}}}}}"#, "[".repeat(levels), "]".repeat(levels));
     assert_eq!(refused(&server, "/v1/call/session::create", deep(50).as_bytes()).await.status, 200);
     for levels in [130, 10_000, 100_000] {
         let answer = refused(&server, "/v1/call/session::create", deep(levels).as_bytes()).await;
@@ -75,12 +86,18 @@ async fn nested_and_huge_values_inside_a_good_request() {
 async fn a_body_that_is_too_large_is_refused_before_it_is_taken() {
     let limits = Limits { body_bytes: 10_000, ..Limits::default() };
     let server = Server::start(Settings { limits, ..settings() }).await;
-    let announced = "POST /v1/call/session::create HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999\r\n\r\n";
+    let announced =
+        "POST /v1/call/session::create HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999\r\n\r\n";
     let answer = server.send(announced).await;
     assert_eq!((answer.status, answer.code().as_str()), (413, "session/too_large"));
     // One that does not say how long it is.
     let mut stream = server.connect().await;
-    stream.write_all(b"POST /v1/call/session::create HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
+    stream
+        .write_all(
+            b"POST /v1/call/session::create HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n",
+        )
+        .await
+        .unwrap();
     for _ in 0..11 {
         stream.write_all(b"3e8\r\n").await.unwrap();
         stream.write_all(&[b' '; 1_000]).await.unwrap();
@@ -116,6 +133,9 @@ async fn a_body_that_ends_too_early_changes_nothing() {
     }
     assert_eq!(server.store.head(), before);
     server.assert_serves().await;
-    until("all connections are free", async || server.get("/metrics", "").await.text().contains("banyan_connections 1\n")).await;
+    until("all connections are free", async || {
+        server.get("/metrics", "").await.text().contains("banyan_connections 1\n")
+    })
+    .await;
     server.stop().await;
 }

@@ -126,9 +126,17 @@ async fn connections_that_come_and_go_leave_nothing_behind() {
         let mut stream = server.connect().await;
         match round % 3 {
             0 => {}
-            1 => stream.write_all(b"POST /v1/call/session::create HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n{").await.unwrap(),
+            1 => stream
+                .write_all(
+                    b"POST /v1/call/session::create HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n{",
+                )
+                .await
+                .unwrap(),
             _ => {
-                stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
+                stream
+                    .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+                    .await
+                    .unwrap();
                 assert!(ended(&mut stream).await);
             }
         }

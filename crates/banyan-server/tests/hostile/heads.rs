@@ -42,7 +42,10 @@ async fn what_is_not_http_is_refused_and_ended() {
         assert!(ended(&mut stream).await, "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));
     }
     server.assert_serves().await;
-    until("all connections are free", async || server.get("/metrics", "").await.text().contains("banyan_connections 1\n")).await;
+    until("all connections are free", async || {
+        server.get("/metrics", "").await.text().contains("banyan_connections 1\n")
+    })
+    .await;
     server.stop().await;
 }
 
@@ -51,7 +54,10 @@ async fn garbage_after_a_good_request_ends_the_connection() {
     let server = Server::start(settings()).await;
     let good = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     assert_eq!(statuses(&server, good.repeat(100).as_bytes()).await, vec![200; 100]);
-    assert_eq!(statuses(&server, format!("{good}{good}\0\x01\x02 garbage\r\n\r\n{good}").as_bytes()).await, [200, 200, 400]);
+    assert_eq!(
+        statuses(&server, format!("{good}{good}\0\x01\x02 garbage\r\n\r\n{good}").as_bytes()).await,
+        [200, 200, 400]
+    );
     server.assert_serves().await;
     server.stop().await;
 }
@@ -88,7 +94,9 @@ async fn a_request_that_can_be_read_in_two_ways_is_never_read_as_two() {
 async fn a_head_that_is_too_large_is_refused() {
     let limits = Limits { header_bytes: 16 << 10, ..Limits::default() };
     let server = Server::start(Settings { limits, ..settings() }).await;
-    let with = |bytes: usize| format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-filler: {}\r\n\r\n", "x".repeat(bytes));
+    let with = |bytes: usize| {
+        format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-filler: {}\r\n\r\n", "x".repeat(bytes))
+    };
     assert_eq!(server.send(with(15 << 10)).await.status, 200);
     let answer = server.send(with(17 << 10)).await;
     assert_eq!((answer.status, answer.code().as_str()), (431, "http/head_too_large"));
@@ -106,7 +114,17 @@ async fn a_head_that_is_too_large_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn odd_paths_are_answered_with_a_problem() {
     let server = Server::start(settings()).await;
-    for path in ["/v1/call/%", "/v1/call/%zz", "/v1/call/%ff%fe", "/v1/call/%00", "/v1/call/..%2f..%2fetc", "/v1/call/", "//", "/%2e%2e/", "*"] {
+    for path in [
+        "/v1/call/%",
+        "/v1/call/%zz",
+        "/v1/call/%ff%fe",
+        "/v1/call/%00",
+        "/v1/call/..%2f..%2fetc",
+        "/v1/call/",
+        "//",
+        "/%2e%2e/",
+        "*",
+    ] {
         let answer = server.ask("POST", path, "", "{}").await;
         assert!([400, 404].contains(&answer.status), "{path}: {answer:?}");
         answer.code();
@@ -124,7 +142,10 @@ async fn an_upgrade_where_there_is_none_is_an_ordinary_request() {
     let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     assert_eq!(server.get("/healthz", upgrade).await.status, 200);
     assert_eq!(server.get("/v1/nowhere", upgrade).await.status, 404);
-    assert_eq!(server.get("/healthz", "connection: upgrade\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n").await.status, 200);
+    assert_eq!(
+        server.get("/healthz", "connection: upgrade\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n").await.status,
+        200
+    );
     assert_eq!(server.ask("CONNECT", "/v1/nowhere", "", "").await.status, 404);
     server.assert_serves().await;
     server.stop().await;

@@ -13,13 +13,24 @@ fn hurried() -> Settings {
 }
 
 async fn one_is_left(server: &Server) {
-    until("their connections are free", async || server.get("/metrics", "").await.text().contains("banyan_connections 1\n")).await;
+    until("their connections are free", async || {
+        server.get("/metrics", "").await.text().contains("banyan_connections 1\n")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn heads_that_do_not_end_are_not_waited_for() {
     let server = Server::start(hurried()).await;
-    for beginning in ["", "G", "P", "PR", "PRI * HTTP/2.0\r\n\r\nSM", "GET /healthz HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: "] {
+    for beginning in [
+        "",
+        "G",
+        "P",
+        "PR",
+        "PRI * HTTP/2.0\r\n\r\nSM",
+        "GET /healthz HTTP/1.1\r\n",
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: ",
+    ] {
         let mut stream = server.connect().await;
         stream.write_all(beginning.as_bytes()).await.unwrap();
         assert!(ended(&mut stream).await, "{beginning:?}");

@@ -16,7 +16,10 @@ async fn open_call(server: &Server) -> (TcpStream, &'static str) {
     let whole = request("POST", "/v1/call/session::create", "", BODY);
     stream.write_all(&whole.as_bytes()[..whole.len() - BODY.len()]).await.unwrap();
     // It is open once the server counts it.
-    until("the call is open", async || server.get("/metrics", "").await.text().contains("banyan_requests_in_flight 2\n")).await;
+    until("the call is open", async || {
+        server.get("/metrics", "").await.text().contains("banyan_requests_in_flight 2\n")
+    })
+    .await;
     (stream, BODY)
 }
 
@@ -30,7 +33,10 @@ async fn open_calls_finish_and_idle_connections_end() {
     let mut silent = server.connect().await;
     let mut beginning = server.connect().await;
     beginning.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n").await.unwrap();
-    until("all five are taken", async || server.get("/metrics", "").await.text().contains("banyan_connections 5\n")).await;
+    until("all five are taken", async || {
+        server.get("/metrics", "").await.text().contains("banyan_connections 5\n")
+    })
+    .await;
 
     let (address, Server { running, store, dir }) = (server.address(), server);
     let stopping = tokio::spawn(running.stop());
@@ -49,7 +55,8 @@ async fn open_calls_finish_and_idle_connections_end() {
     assert!(ended(&mut calling).await);
     tokio::time::timeout(SOON, stopping).await.unwrap().unwrap();
     store.close().unwrap();
-    let files = std::fs::read_dir(dir.path()).unwrap().filter_map(|file| file.unwrap().file_name().into_string().ok());
+    let files =
+        std::fs::read_dir(dir.path()).unwrap().filter_map(|file| file.unwrap().file_name().into_string().ok());
     assert_eq!(files.filter(|name| name.ends_with(".jsonl")).count(), 1, "the last call is on disk");
 }
 

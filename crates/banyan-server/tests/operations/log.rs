@@ -14,7 +14,8 @@ async fn a_request_leaves_a_line_and_no_text_or_key() {
     let (key, text) = keys.create(NewKey { name: "one".to_owned(), ..NewKey::default() }, 0).unwrap();
     let server = Server::start_in(dir, settings()).await;
     let bearer = format!("authorization: Bearer {text}\r\n");
-    let created = server.ask("POST", "/v1/call/session::create", &bearer, &format!(r#"{{"title":"{SECRET}"}}"#)).await;
+    let created =
+        server.ask("POST", "/v1/call/session::create", &bearer, &format!(r#"{{"title":"{SECRET}"}}"#)).await;
     let id = created.json()["session_id"].as_str().unwrap().to_owned();
     let message = format!(
         r#"{{"session_id":"{id}","message":{{"role":"user","content":[{{"type":"text","text":"{SECRET}"}}],"timestamp":1}}}}"#
@@ -24,9 +25,17 @@ async fn a_request_leaves_a_line_and_no_text_or_key() {
     assert_eq!((appended.status, appended.header("x-request-id")), (200, Some("call-17")));
     // Refused bodies, wrong keys, keys in a query and in the wrong place.
     for (path, headers, body) in [
-        ("/v1/call/session::append".to_owned(), bearer.clone(), format!(r#"{{"session_id":"{id}","message":"{SECRET}"}}"#)),
+        (
+            "/v1/call/session::append".to_owned(),
+            bearer.clone(),
+            format!(r#"{{"session_id":"{id}","message":"{SECRET}"}}"#),
+        ),
         ("/v1/call/session::append".to_owned(), bearer.clone(), format!(r#"{{"{SECRET}":"#)),
-        ("/v1/call/session::append".to_owned(), format!("authorization: Bearer banyan_1_{SECRET}\r\n"), message.clone()),
+        (
+            "/v1/call/session::append".to_owned(),
+            format!("authorization: Bearer banyan_1_{SECRET}\r\n"),
+            message.clone(),
+        ),
         (format!("/v1/call/session::list?access_token={text}&q={SECRET}"), String::new(), "{}".to_owned()),
         (format!("/v1/call/{SECRET}"), bearer.clone(), "{}".to_owned()),
         (format!("/{text}/{SECRET}"), format!("x-request-id: {text}\r\n"), String::new()),
@@ -37,7 +46,9 @@ async fn a_request_leaves_a_line_and_no_text_or_key() {
     }
     // One that is cut off in the middle.
     let mut stream = server.connect().await;
-    let cut = format!("POST /v1/call/session::append HTTP/1.1\r\nhost: localhost\r\n{bearer}content-length: 999\r\n\r\n{SECRET}");
+    let cut = format!(
+        "POST /v1/call/session::append HTTP/1.1\r\nhost: localhost\r\n{bearer}content-length: 999\r\n\r\n{SECRET}"
+    );
     tokio::io::AsyncWriteExt::write_all(&mut stream, cut.as_bytes()).await.unwrap();
     drop(stream);
     let data = server.data().to_owned();

@@ -39,12 +39,14 @@ async fn what_happened_is_counted() {
 async fn with_keys_only_an_operator_sees_them() {
     let dir = tempfile::tempdir().unwrap();
     let keys = Keys::open(dir.path()).unwrap();
-    let mut key = |new: serde_json::Value| keys.create(serde_json::from_value::<NewKey>(new).unwrap(), 0).unwrap().1;
+    let mut key =
+        |new: serde_json::Value| keys.create(serde_json::from_value::<NewKey>(new).unwrap(), 0).unwrap().1;
     let operator = key(json!({"name": "operator"}));
     let scoped = key(json!({"name": "scoped", "scope": {"owner": "u_1"}}));
     let reader = key(json!({"name": "reader", "read_only": true}));
     let server = Server::start_in(dir, settings()).await;
-    let status = async |path: &str, key: &str| server.get(path, &format!("authorization: Bearer {key}\r\n")).await.status;
+    let status =
+        async |path: &str, key: &str| server.get(path, &format!("authorization: Bearer {key}\r\n")).await.status;
     for path in ["/metrics", "/v1/keys"] {
         assert_eq!(server.get(path, "").await.status, 401);
         assert_eq!(status(path, &operator).await, 200);
@@ -57,7 +59,9 @@ async fn with_keys_only_an_operator_sees_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_are_counted_while_they_are_open() {
     let server = Server::start(settings()).await;
-    let counted = async |most: usize| server.get("/metrics", "").await.text().contains(&format!("banyan_connections {most}\n"));
+    let counted = async |most: usize| {
+        server.get("/metrics", "").await.text().contains(&format!("banyan_connections {most}\n"))
+    };
     // The one that asks is one of them.
     let (one, two) = (server.connect().await, server.connect().await);
     until("two and one are counted", async || counted(3).await).await;

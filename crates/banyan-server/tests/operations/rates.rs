@@ -5,7 +5,10 @@ use banyan_server::{Keys, Limits, NewKey, Settings};
 use crate::wire::{Server, settings};
 
 fn limited(requests_per_second: u32) -> Settings {
-    Settings { limits: Limits { requests_per_second: Some(requests_per_second), ..Limits::default() }, ..settings() }
+    Settings {
+        limits: Limits { requests_per_second: Some(requests_per_second), ..Limits::default() },
+        ..settings()
+    }
 }
 
 /// Asks until it is refused, and returns the refusal.

@@ -26,7 +26,11 @@ fn certificate(dir: &Path) -> (Tls, CertificateDer<'static>) {
     (tls, made.cert.der().clone())
 }
 
-async fn shake(server: &Server, trusted: &CertificateDer<'static>, protocol: &str) -> std::io::Result<TlsStream<TcpStream>> {
+async fn shake(
+    server: &Server,
+    trusted: &CertificateDer<'static>,
+    protocol: &str,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -54,7 +58,9 @@ async fn both_protocols_are_spoken_over_tls() {
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     let connection = tokio::spawn(connection);
-    let request = Request::post("https://localhost/v1/call/session::create").body(Full::new(bytes::Bytes::from("{}"))).unwrap();
+    let request = Request::post("https://localhost/v1/call/session::create")
+        .body(Full::new(bytes::Bytes::from("{}")))
+        .unwrap();
     let answer = sender.send_request(request).await.unwrap();
     assert_eq!(answer.status(), 200);
     assert!(answer.headers().contains_key("x-request-id"));
