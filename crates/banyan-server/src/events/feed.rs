@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use banyan::model::{Error, GetRequest, SessionId};
 use banyan::{Banyan, Delivery, Subscription};
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
@@ -54,6 +55,8 @@ struct Intake {
     first: Option<Delivery>,
     deltas: Option<Deltas>,
     broken: bool,
+    /// Counts those that could not keep up.
+    lagged: Counter,
 }
 
 /// About how many bytes are sent at once.
@@ -77,8 +80,8 @@ impl Feed {
                 format!("this server has {most} subscriptions, which is as many as it takes"),
             )
         })?;
-        let store = caller.store.clone();
-        let opened = tokio::task::spawn_blocking(move || Intake::open(&store, &asked, session)).await;
+        let (store, lagged) = (caller.store.clone(), app.metrics.lagged.clone());
+        let opened = tokio::task::spawn_blocking(move || Intake::open(&store, &asked, session, lagged)).await;
         let intake = opened.map_err(|error| Problem::from(Error::storage(error.to_string())))??;
         Ok(Self {
             source: Source::Here(Box::new(intake)),
@@ -161,7 +164,7 @@ impl Source {
 }
 
 impl Intake {
-    fn open(store: &Banyan, asked: &Asked, session: Session) -> Result<Self, Problem> {
+    fn open(store: &Banyan, asked: &Asked, session: Session, lagged: Counter) -> Result<Self, Problem> {
         let must_exist = asked.session_id.as_ref().filter(|_| session == Session::MustExist);
         let request = asked.subscribe()?;
         if let Some(id) = must_exist.filter(|_| !asked.resumes()) {
@@ -178,7 +181,7 @@ impl Intake {
                 return Err(missing);
             }
         }
-        Ok(Self { subscription, first, deltas: asked.deltas.then(Deltas::default), broken: false })
+        Ok(Self { subscription, first, deltas: asked.deltas.then(Deltas::default), broken: false, lagged })
     }
 
     /// Takes what is ready, up to about a chunk.
@@ -217,7 +220,10 @@ impl Intake {
             Delivery::Event(event) => Frame::Event(event),
             Delivery::Snapshot(event) => Frame::Part(event),
             Delivery::SnapshotEnd(position) => Frame::SnapshotEnd(position),
-            Delivery::Lagged => Frame::Lagged,
+            Delivery::Lagged => {
+                self.lagged.inc();
+                Frame::Lagged
+            }
             Delivery::Resync => Frame::Resync(self.subscription.began_at()),
         };
         let bytes = frame.size();
