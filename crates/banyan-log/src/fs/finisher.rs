@@ -30,6 +30,8 @@ struct Work {
     busy: bool,
     /// The thread sleeps. Waking one that does not costs a system call.
     idle: bool,
+    /// The committer waits for all of it to be told.
+    awaited: bool,
     ended: bool,
 }
 
@@ -50,7 +52,9 @@ impl Finisher {
             } else if work.ended {
                 return;
             } else {
-                self.settled.notify_all();
+                if work.awaited {
+                    self.settled.notify_all();
+                }
                 work.idle = true;
                 work = self.arrived.wait(work).unwrap_or_else(PoisonError::into_inner);
                 work.idle = false;
@@ -62,7 +66,9 @@ impl Finisher {
     pub(crate) fn hand_over(&self, batch: Vec<Safe>) {
         let mut work = self.lock();
         work.batches.push_back(batch);
-        if work.idle {
+        let wake = std::mem::take(&mut work.idle);
+        drop(work);
+        if wake {
             self.arrived.notify_one();
         }
     }
@@ -75,9 +81,11 @@ impl Finisher {
     /// Waits until everything is told.
     pub(crate) fn settle(&self) {
         let mut work = self.lock();
+        work.awaited = true;
         while !work.is_settled() {
             work = self.settled.wait(work).unwrap_or_else(PoisonError::into_inner);
         }
+        work.awaited = false;
     }
 
     /// Says that nothing more will come.

@@ -137,6 +137,9 @@ impl LazyFile {
         if !inner.has_staged() {
             inner.open_before.clone_from(&inner.open);
         }
+        if inner.memory.capacity() == 0 {
+            inner.memory = self.fds.buffer();
+        }
         let first = inner.memory.len();
         let offset = inner.staged_end();
         let mut written = Vec::with_capacity(pieces.len());
@@ -289,6 +292,10 @@ impl LazyFile {
         inner.written = at + bytes.len() as u64;
         inner.flushing = None;
         inner.trim = false;
+        drop(inner);
+        if let Some(bytes) = Arc::into_inner(bytes) {
+            self.fds.give_back(bytes);
+        }
         Ok(true)
     }
 

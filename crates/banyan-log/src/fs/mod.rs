@@ -268,7 +268,10 @@ impl FsLog {
             return Some((item, LogError::Poisoned(reason.clone())));
         }
         queue.items.push(item);
-        if queue.idle {
+        // One call wakes the committer; those that come before it is awake need not call again.
+        let wake = std::mem::take(&mut queue.idle);
+        drop(queue);
+        if wake {
             self.shared.arrived.notify_one();
         }
         None
