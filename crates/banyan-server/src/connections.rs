@@ -3,7 +3,6 @@
 //! A connection's place belongs to its socket, not to the task that reads requests from it, because a WebSocket outlives
 //! that task. Whoever holds the socket holds the place, and the server has drained when every place is free again.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -165,12 +164,10 @@ impl Connection {
 
 /// Returns when no request has come in time. Later ones have a limit of their own; until the first it is not known
 /// which protocol is spoken, and nobody else looks at the clock.
-fn silent(spoken: &AtomicBool, limit: Duration) -> impl Future<Output = ()> {
-    async move {
-        tokio::time::sleep(limit).await;
-        if spoken.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
+async fn silent(spoken: &AtomicBool, limit: Duration) {
+    tokio::time::sleep(limit).await;
+    if spoken.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
     }
 }
 

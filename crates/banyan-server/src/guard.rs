@@ -46,7 +46,8 @@ pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Nex
     };
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    let may_show = if allowed.is_some() { "cross-origin" } else { "same-origin" };
+    headers.insert(RESOURCE_POLICY, HeaderValue::from_static(may_show));
     if !app.settings.cors_origins.is_empty() {
         headers.append(VARY, HeaderValue::from_static("origin"));
     }
@@ -70,7 +71,10 @@ fn admit(app: &App, request: &Request) -> Result<Option<HeaderValue>, Problem> {
     }
     let all = app.settings.cors_origins.iter().any(|known| known == "*");
     let Some(origin) = headers.get(ORIGIN) else {
-        if all || !from_elsewhere(request) {
+        if all {
+            return Ok(Some(HeaderValue::from_static("*")));
+        }
+        if !from_elsewhere(request) {
             return Ok(None);
         }
         return Err(Problem::forbidden("pages from other sites may not load anything from this server"));

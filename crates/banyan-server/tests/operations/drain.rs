@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use banyan_server::Settings;
+use banyan_server::{Limits, Settings};
+use futures_util::StreamExt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::wire::{Answer, SOON, Server, ended, request, settings, until};
 
@@ -68,4 +71,30 @@ async fn calls_that_take_too_long_are_cut_off() {
     tokio::time::timeout(SOON, running.stop()).await.expect("the server does not wait for ever");
     assert!(ended(&mut calling).await, "the connection is cut");
     store.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_keeps_its_place_and_is_closed_at_the_end() {
+    let limits = Limits { connections: 2, ..Limits::default() };
+    let server = Server::start(Settings { limits, drain: SOON, ..settings() }).await;
+    let address = format!("ws://{}/v1/ws", server.address());
+    let (mut first, _) = tokio_tungstenite::connect_async(&address).await.unwrap();
+    assert!(server.get("/metrics", "").await.text().contains("banyan_connections 2\n"));
+    let (mut second, _) = tokio_tungstenite::connect_async(&address).await.unwrap();
+    assert_eq!(server.get("/metrics", "").await.code(), "http/too_many_connections");
+    let stopping = tokio::spawn(server.running.stop());
+    for socket in [&mut first, &mut second] {
+        let last = async {
+            let mut last = None;
+            while let Some(Ok(message)) = socket.next().await {
+                last = Some(message);
+            }
+            last
+        };
+        let last = tokio::time::timeout(SOON, last).await.unwrap();
+        let Some(Message::Close(Some(frame))) = last else { panic!("{last:?}") };
+        assert_eq!(frame.code, CloseCode::Away);
+    }
+    drop((first, second));
+    tokio::time::timeout(SOON, stopping).await.unwrap().unwrap();
 }

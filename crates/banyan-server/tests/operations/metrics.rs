@@ -2,8 +2,9 @@
 
 use banyan_server::{Keys, NewKey};
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
 
-use crate::wire::{Server, settings, until};
+use crate::wire::{Answer, Server, request, settings, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_happened_is_counted() {
@@ -67,5 +68,25 @@ async fn connections_are_counted_while_they_are_open() {
     until("two and one are counted", async || counted(3).await).await;
     drop((one, two));
     until("they are gone", async || counted(1).await).await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_are_counted_while_they_are_open() {
+    let server = Server::start(settings()).await;
+    let counted = async |line: &str| server.get("/metrics", "").await.text().lines().any(|found| found == line);
+    let mut stream = server.connect().await;
+    stream.write_all(request("GET", "/v1/events", "", "").as_bytes()).await.unwrap();
+    assert_eq!(Answer::read(&mut stream).await.unwrap().status, 200);
+    assert!(counted("banyan_subscriptions 1").await);
+    assert!(counted("banyan_requests_in_flight 2").await);
+    drop(stream);
+    // The server notices when it has something to send.
+    until("it is gone", async || {
+        server.assert_serves().await;
+        counted("banyan_subscriptions 0").await
+    })
+    .await;
+    assert!(counted("banyan_requests_in_flight 1").await);
     server.stop().await;
 }
