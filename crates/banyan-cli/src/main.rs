@@ -10,6 +10,7 @@ mod commands;
 mod data_dir;
 mod failure;
 mod json;
+mod logging;
 mod notice;
 mod progress;
 mod resolve;

@@ -16,7 +16,7 @@ use crate::args::{Globals, Target};
 use crate::failure::Failure;
 
 pub(crate) use directory::Directory;
-pub(crate) use server::Server;
+pub(crate) use server::{Server, in_path};
 
 /// Answers calls and tells events.
 pub(crate) trait Client: Sync {

@@ -4,8 +4,11 @@ mod call;
 mod call_list;
 mod call_stream;
 mod fork;
+mod key;
+mod key_ring;
 mod ls;
 mod rm;
+mod serve;
 mod show;
 mod show_entry;
 mod show_tree;
@@ -24,6 +27,10 @@ use crate::screen::Screen;
 pub(crate) enum Command {
     /// Walk through a first session
     Tour(tour::TourArgs),
+    /// Serve a data directory over HTTP
+    Serve(serve::ServeArgs),
+    /// Make, list and remove the keys of a server
+    Key(key::KeyArgs),
     /// Call a function by its id, with JSON
     Call(call::CallArgs),
     /// List sessions
@@ -44,6 +51,8 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
     match command {
         Command::Tour(args) => tour::run(&args, globals, screen),
+        Command::Serve(args) => serve::run(&args, globals, screen),
+        Command::Key(args) => key::run(&args, globals, screen),
         Command::Call(args) => call::run(&args, globals, screen),
         Command::Ls(args) => ls::run(&args, globals, screen),
         Command::Show(args) => show::run(&args, globals, screen),
