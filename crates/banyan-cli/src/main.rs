@@ -13,6 +13,7 @@ mod json;
 mod logging;
 mod notice;
 mod progress;
+mod prose;
 mod resolve;
 mod screen;
 mod signals;

@@ -10,6 +10,7 @@ mod ls;
 mod rm;
 mod serve;
 mod show;
+mod show_block;
 mod show_entry;
 mod show_tree;
 mod tail;

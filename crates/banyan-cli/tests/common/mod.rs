@@ -64,7 +64,10 @@ impl Place {
     /// The command, on the data directory, untouched by the surroundings.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_banyan"));
-        command.args(args).env("BANYAN_DATA", self.dir()).env_remove("NO_COLOR").stdin(Stdio::null());
+        command.args(args).env("BANYAN_DATA", self.dir()).env("TZ", "UTC").stdin(Stdio::null());
+        for name in ["NO_COLOR", "BANYAN_URL", "BANYAN_KEY", "BANYAN_CA", "BANYAN_LISTEN"] {
+            command.env_remove(name);
+        }
         command
     }
 
