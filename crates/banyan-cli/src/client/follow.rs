@@ -38,6 +38,8 @@ pub(super) struct Follow {
     snapshot: Option<Vec<Frame>>,
     ready: VecDeque<Frame>,
     wait: Duration,
+    /// All of the past has been told.
+    live: bool,
     /// The last frame has been handed on.
     over: bool,
 }
@@ -48,7 +50,7 @@ impl Follow {
         let stream = Some(server.open(&path, None)?);
         let snapshot = matches!(start, Start::Snapshot(_)).then(Vec::new);
         let (last, ready, wait) = (None, VecDeque::new(), FIRST_WAIT);
-        Ok(Self { server, path, until, stream, last, snapshot, ready, wait, over: false })
+        Ok(Self { server, path, until, stream, last, snapshot, ready, wait, live: false, over: false })
     }
 
     fn step(&mut self) -> Result<(), Failure> {
@@ -78,7 +80,9 @@ impl Follow {
         }
         // A position alone says that the past has been told up to there.
         let Some(data) = block.data else {
-            self.over |= self.until == Until::Now && block.id.is_some();
+            if block.id.is_some() {
+                self.past_is_told();
+            }
             return;
         };
         let frame = Frame { position: block.id, event: block.event.into(), data };
@@ -88,13 +92,22 @@ impl Follow {
                 self.ready.push_back(frame);
             }
             ("banyan::snapshot-end", parts) => {
-                self.over |= self.until == Until::Now;
                 self.ready.extend(parts.take().into_iter().flatten());
                 self.ready.push_back(frame);
+                self.past_is_told();
             }
             (_, Some(parts)) => parts.push(frame),
             (_, None) => self.ready.push_back(frame),
         }
+    }
+
+    fn past_is_told(&mut self) {
+        match self.until {
+            Until::Now => self.over = true,
+            Until::Stopped if !self.live => complain(&format!("banyan: following {}", self.server.url())),
+            Until::Stopped => {}
+        }
+        self.live = true;
     }
 
     fn lost(&mut self, why: &str) {

@@ -6,6 +6,8 @@
     reason = "a helper of tests, of which each uses what it needs"
 )]
 
+pub(crate) mod served;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
