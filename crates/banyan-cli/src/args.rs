@@ -57,9 +57,9 @@ pub(crate) struct Globals {
     /// Print data and errors as JSON, one object a line
     #[arg(long, global = true, help_heading = "For every command")]
     pub(crate) json: bool,
-    /// When a change is answered: once it survives a power cut, or once the system has it
-    #[arg(long, global = true, value_enum, default_value = "synced", help_heading = "For every command")]
-    pub(crate) durability: DurabilityArg,
+    /// When a change is answered: once it survives a power cut, or once the system has it [default: synced]
+    #[arg(long, global = true, value_enum, help_heading = "For every command")]
+    pub(crate) durability: Option<DurabilityArg>,
 }
 
 /// Who answers calls.
@@ -117,12 +117,23 @@ pub(crate) fn quoted(word: &str) -> String {
 }
 
 /// When a change is answered.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Default, ValueEnum)]
 pub(crate) enum DurabilityArg {
     /// Once it survives a power cut
+    #[default]
     Synced,
     /// Once it survives the end of the process, but maybe not a power cut
     Buffered,
+}
+
+impl DurabilityArg {
+    /// The word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Synced => "synced",
+            Self::Buffered => "buffered",
+        }
+    }
 }
 
 impl From<DurabilityArg> for Durability {

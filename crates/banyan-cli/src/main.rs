@@ -10,7 +10,6 @@ mod commands;
 mod data_dir;
 mod failure;
 mod json;
-mod logging;
 mod notice;
 mod progress;
 mod prose;

@@ -100,7 +100,7 @@ fn a_server_is_read_as_its_directory_is() {
     }
     // That so much is equal means something only while something is said.
     assert_eq!(read.iter().filter(|said| said.code == Some(0) && said.out.len() > 20).count(), 25);
-    assert_eq!(read.iter().filter(|said| said.code != Some(0) && said.err.len() > 20).count(), 14);
+    assert_eq!(read.iter().filter(|said| said.code != Some(0) && said.err.len() > 20).count(), 15);
 }
 
 /// What was said, less how the next command is begun.

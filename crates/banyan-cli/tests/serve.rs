@@ -4,7 +4,7 @@ mod common;
 
 use std::process::Stdio;
 
-use common::{Place, user};
+use common::{Place, said, user};
 use serde_json::json;
 
 #[test]
@@ -93,4 +93,68 @@ fn what_cannot_be_served_is_said() {
     assert_eq!((said.code, said.err.contains("cannot listen on")), (Some(3), true), "{said:?}");
     assert_eq!(place.run(&["serve", "--url", "http://127.0.0.1:1"]).code, Some(2));
     assert_eq!(place.run(&["serve", "--listen", "somewhere"]).code, Some(2));
+}
+
+#[test]
+fn a_server_with_a_certificate_is_asked_by_who_trusts_it() {
+    let place = Place::new();
+    let rcgen::CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: String| {
+        let path = files.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (cert, key) = (file("cert.pem", cert.pem()), file("key.pem", signing_key.serialize_pem()));
+    let args = ["--listen", "127.0.0.1:0", "--tls-certificate", &cert, "--tls-key", &key];
+    let served = place.serve_with(&args).unwrap_or_else(|said| panic!("{said:?}"));
+    assert!(served.url.starts_with("https://127.0.0.1:"), "{}", served.url);
+    place.ask(&served, &["call", "session::create", "--ca", &cert]).ok();
+    assert_eq!(place.ask(&served, &["tail", "--once", "--json", "--ca", &cert]).ok().json_lines().len(), 1);
+    assert_eq!(place.ask(&served, &["ls", "--json"]).refusal(), (Some(3), "http/unreachable".into()));
+    assert_eq!(place.ask(&served, &["ls", "--json", "--ca", &key]).refusal(), (Some(2), "cli/usage".into()));
+    assert_eq!(served.stop("TERM"), Some(0));
+}
+
+#[test]
+fn settings_come_from_a_file_then_the_environment_then_flags() {
+    let place = Place::new();
+    let files = tempfile::tempdir().unwrap();
+    let file = files.path().join("banyan.toml");
+    std::fs::write(&file, "listen = \"127.0.0.1:1\"\ndrain = \"2s\"\n[limits]\nconnections = 7\n").unwrap();
+    let file = file.display().to_string();
+    let mut command = place.command(&["config", "--json", "--config", &file, "--set", "limits.body_bytes=1KiB"]);
+    let told = said(
+        command.env("BANYAN_DRAIN", "3s").env("BANYAN_LISTEN", "127.0.0.1:2").args(["--listen", "127.0.0.1:3"]),
+    )
+    .ok();
+    let lines = told.json_lines();
+    let of = |key: &str| {
+        let setting = lines.iter().find(|setting| setting["key"] == key).unwrap_or_else(|| panic!("{key}"));
+        (setting["value"].as_str().unwrap(), setting["source"].as_str().unwrap())
+    };
+    assert_eq!(of("listen"), ("127.0.0.1:3", "--listen"));
+    assert_eq!(of("drain"), ("3s", "$BANYAN_DRAIN"));
+    assert_eq!(of("limits.connections"), ("7", file.as_str()));
+    assert_eq!(of("limits.body_bytes"), ("1KiB", "--set"));
+    assert_eq!(of("keep_alive"), ("15s", "default"));
+    assert_eq!(of("data"), (place.dir().display().to_string().as_str(), "$BANYAN_DATA"));
+    let table = place.run(&["config"]).ok().out;
+    assert_eq!(table.lines().count(), lines.len() + 1, "{table}");
+    for wrong in ["limits.nope=1", "listen=somewhere", "listen"] {
+        assert_eq!(place.run(&["config", "--set", wrong]).code, Some(2), "{wrong}");
+        assert_eq!(place.run(&["serve", "--set", wrong]).code, Some(2), "{wrong}");
+    }
+    assert!(!place.dir().exists(), "looking at settings makes no directory");
+}
+
+#[test]
+fn a_setting_has_its_effect() {
+    let place = Place::new();
+    let args = ["--listen", "127.0.0.1:0", "--set", "limits.body_bytes=100B"];
+    let served = place.serve_with(&args).unwrap_or_else(|said| panic!("{said:?}"));
+    let long = json!({"title": "t".repeat(200)}).to_string();
+    let said = place.ask(&served, &["call", "session::create", &long, "--json"]);
+    assert_eq!(said.refusal(), (Some(1), "session/too_large".into()));
 }

@@ -26,7 +26,7 @@ impl Directory {
     /// Opens a directory.
     pub(crate) fn open_at(dir: &Path, globals: &Globals, access: Access) -> Result<Self, Failure> {
         let options = Options {
-            durability: globals.durability.into(),
+            durability: globals.durability.unwrap_or_default().into(),
             progress: Box::new(Bar::default()),
             ..Options::default()
         };

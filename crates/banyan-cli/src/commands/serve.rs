@@ -1,21 +1,22 @@
 //! `banyan serve`: a data directory over HTTP.
 
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process;
 use std::thread;
 
 use banyan::{Banyan, Options};
-use banyan_server::{Keys, Limits, Running, ServeError, Settings, Tls};
+use banyan_server::config::Config;
+use banyan_server::{Keys, Running, ServeError, Settings};
 use clap::Args;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
+use super::server_options::ServerOptions;
 use crate::args::{Globals, quoted};
-use crate::data_dir::data_dir;
 use crate::failure::{Failure, complain};
-use crate::logging::{self, Level};
 use crate::notice::Notice;
 use crate::progress::Logged;
 use crate::screen::{Screen, Style};
@@ -29,81 +30,43 @@ use crate::signals::on_stop;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// The address to listen on; port 0 takes any that is free
-    #[arg(long, value_name = "ADDRESS", env = "BANYAN_LISTEN", default_value = "127.0.0.1:7420")]
-    listen: SocketAddr,
-    /// The certificate to show, in PEM, to speak TLS
-    #[arg(long, value_name = "FILE", env = "BANYAN_TLS_CERT", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// The certificate's private key, in PEM
-    #[arg(long, value_name = "FILE", env = "BANYAN_TLS_KEY", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-    /// Web pages from this origin may call the server from a browser; give it again for more, `*` for all
-    #[arg(long = "cors-origin", value_name = "ORIGIN", env = "BANYAN_CORS_ORIGINS", value_delimiter = ',')]
-    cors_origins: Vec<String>,
-    /// A name, besides those of loopback, that a server without keys may be called by; give it again for more
-    #[arg(long = "host", value_name = "NAME", env = "BANYAN_HOSTS", value_delimiter = ',')]
-    hosts: Vec<String>,
-    /// The most bytes of a request's body
-    #[arg(long, value_name = "BYTES", env = "BANYAN_MAX_BODY", default_value_t = Limits::default().body_bytes)]
-    max_body: usize,
-    /// The most connections at a time
-    #[arg(long, value_name = "N", env = "BANYAN_MAX_CONNECTIONS", default_value_t = Limits::default().connections)]
-    max_connections: usize,
-    /// The most subscriptions at a time
-    #[arg(long, value_name = "N", env = "BANYAN_MAX_SUBSCRIPTIONS")]
-    #[arg(default_value_t = Limits::default().subscriptions)]
-    max_subscriptions: usize,
-    /// The most requests a second of one key [default: no limit]
-    #[arg(long, value_name = "N", env = "BANYAN_RATE", value_parser = clap::value_parser!(u32).range(1..))]
-    rate: Option<u32>,
-    /// How much to log
-    #[arg(long, value_name = "LEVEL", env = "BANYAN_LOG", value_enum, default_value = "info")]
-    log: Level,
+    #[command(flatten)]
+    options: ServerOptions,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   banyan serve
   banyan serve --data ./sessions --listen 127.0.0.1:8000
-  banyan serve --listen 0.0.0.0:7420 --tls-cert cert.pem --tls-key key.pem";
+  banyan serve --listen 0.0.0.0:7420 --tls-certificate cert.pem --tls-key key.pem
+  banyan serve --config banyan.toml --set limits.requests_per_second=100
 
-impl ServeArgs {
-    fn settings(&self) -> Settings {
-        let tls = self.tls_cert.clone().zip(self.tls_key.clone());
-        Settings {
-            listen: self.listen,
-            tls: tls.map(|(certificate, key)| Tls { certificate, key }),
-            cors_origins: self.cors_origins.clone(),
-            hosts: self.hosts.clone(),
-            limits: Limits {
-                body_bytes: self.max_body,
-                connections: self.max_connections,
-                subscriptions: self.max_subscriptions,
-                requests_per_second: self.rate,
-                ..Limits::default()
-            },
-            ..Settings::default()
-        }
-    }
-}
+`banyan config` lists every setting, its value, and where that came from.";
 
 pub(crate) fn run(args: &ServeArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
     if globals.url.is_some() {
         return Err(Failure::usage("serve opens a data directory; leave --url out, or use --listen"));
     }
-    let dir = data_dir(globals)?;
-    logging::start(args.log)?;
-    let options = Options {
-        durability: globals.durability.into(),
-        progress: Box::new(Logged::default()),
-        ..Options::default()
-    };
+    let (config, dir) = args.options.load(globals)?;
+    start_log(&config)?;
+    let options =
+        Options { durability: config.durability, progress: Box::new(Logged::default()), ..Options::default() };
     let store = Banyan::open(&dir, options).map_err(|error| Failure::opening(&dir, error))?;
-    let served = serve(&store, &dir, args.settings(), globals, screen);
+    let served = serve(&store, &dir, config.settings, globals, screen);
     // Whatever came of it, the session files are to hold everything.
     let closed = store.close();
     served.and(closed.map_err(Failure::from))
+}
+
+/// What the server says about itself while it runs goes to standard error.
+fn start_log(config: &Config) -> Result<(), Failure> {
+    let log = config.logs.subscriber(io::stderr().is_terminal(), io::stderr);
+    tracing::subscriber::set_global_default(log)
+        .map_err(|error| Failure::trouble("serve/failed", format!("the log cannot be started: {error}")))?;
+    for name in &config.unknown_variables {
+        tracing::warn!("{name} is set, and means nothing to Banyan");
+    }
+    Ok(())
 }
 
 /// Serves until the process is asked to stop.
@@ -158,6 +121,8 @@ fn not_started(error: ServeError) -> Failure {
         ServeError::Unprotected(_) => Failure::usage(message),
         ServeError::Listen { .. } => Failure::trouble("serve/listen", message),
         ServeError::Keys(_) => Failure::storage(message),
+        ServeError::Tls(_) => Failure::trouble("serve/tls", message),
+        ServeError::Traces(_) => Failure::trouble("serve/traces", message),
     }
 }
 

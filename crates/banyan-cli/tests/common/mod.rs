@@ -67,7 +67,9 @@ impl Place {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_banyan"));
         command.args(args).env("BANYAN_DATA", self.dir()).env("TZ", "UTC").stdin(Stdio::null());
-        for name in ["NO_COLOR", "BANYAN_URL", "BANYAN_KEY", "BANYAN_CA", "BANYAN_LISTEN"] {
+        // No settings of whoever runs the tests.
+        command.env("XDG_CONFIG_HOME", self.root.path());
+        for name in ["NO_COLOR", "BANYAN_URL", "BANYAN_KEY", "BANYAN_CA", "BANYAN_CONFIG", "BANYAN_LISTEN"] {
             command.env_remove(name);
         }
         command
