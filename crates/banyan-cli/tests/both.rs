@@ -1,4 +1,5 @@
 //! Every command twice: on a data directory, and asking a server that has the same one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! `banyan tail` on a server: live, through restarts, with nothing lost and nothing told twice.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 

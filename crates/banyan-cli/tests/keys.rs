@@ -1,4 +1,5 @@
 //! `banyan key`: on a directory, beside a server, and through it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! `banyan serve`: how it starts, what it says, and how it stops.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
