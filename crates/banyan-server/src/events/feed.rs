@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use banyan::model::{Error, GetRequest, SessionId};
+use banyan::model::{Error, GetRequest, Position, SessionId};
 use banyan::{Banyan, Delivery, Subscription};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -25,6 +25,7 @@ pub(crate) struct Feed {
     presence: Presence,
     keep_alive: Duration,
     over: bool,
+    snapshot: bool,
     _place: OwnedSemaphorePermit,
 }
 
@@ -85,6 +86,7 @@ impl Feed {
             )
         })?;
         let (store, lagged) = (caller.store.clone(), app.metrics.lagged.clone());
+        let snapshot = asked.begins_with_snapshot();
         let readers = Arc::clone(&app.readers);
         let intake = read(Arc::clone(&readers), move || Intake::open(&store, &asked, session, lagged)).await??;
         Ok(Self {
@@ -93,8 +95,19 @@ impl Feed {
             presence: Presence::new(app, caller.key.clone()),
             keep_alive: app.settings.keep_alive,
             over: false,
+            snapshot,
             _place: place,
         })
+    }
+
+    /// Up to where the past has been told, once all of it has. A snapshot says so itself.
+    pub(crate) fn caught_up(&self) -> Option<Position> {
+        match &self.source {
+            Source::Here(intake) if !self.snapshot && intake.first.is_none() && !intake.broken => {
+                (!intake.subscription.has_past()).then(|| intake.subscription.began_at())
+            }
+            Source::Here(_) | Source::Reading(_) | Source::Lost => None,
+        }
     }
 
     /// Waits for what is to be sent next; `None` when the stream is over.
