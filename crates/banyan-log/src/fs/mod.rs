@@ -20,9 +20,9 @@ mod scan;
 mod segment;
 mod shared;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use banyan_core::born::Born;
@@ -54,7 +54,8 @@ pub enum Durability {
 pub struct Options {
     /// When an answer leaves.
     pub durability: Durability,
-    /// Whether session files are written by a thread of their own, or by the committer when a segment is full.
+    /// Whether session files are written by a thread of their own, or by the committer when a segment is full. Without it
+    /// nothing happens that no caller asked for, and the committer itself starts with the first commit.
     pub background: bool,
     /// Size of the first segment of the write-ahead log; each one is four times the size of the one before.
     pub first_segment: u64,
@@ -82,7 +83,9 @@ impl Default for Options {
 /// See the module.
 pub struct FsLog {
     shared: Arc<Shared>,
+    /// The committer, then the checkpointer.
     threads: Mutex<Vec<JoinHandle<()>>>,
+    started: AtomicBool,
     lock: Mutex<Option<LockGuard>>,
 }
 
@@ -111,7 +114,8 @@ impl FsLog {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .extend(bases.iter().filter_map(|listed| layout::stem(&listed.name)?.parse::<Born>().ok()));
-        Ok((Self { shared, threads: Mutex::default(), lock: Mutex::new(Some(lock)) }, recovered))
+        let lock = Mutex::new(Some(lock));
+        Ok((Self { shared, threads: Mutex::default(), started: AtomicBool::new(false), lock }, recovered))
     }
 
     /// Starts taking commits. `before_drop` is called before the write-ahead log lets go of commits, with the last of them.
@@ -125,17 +129,38 @@ impl FsLog {
             Ok(()) | Err(LogError::Full(_)) => {}
             Err(error) => return Err(error),
         }
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let committer = Committer::new(Arc::clone(&self.shared));
-        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-            thread::Builder::new().name(name.to_owned()).spawn(work).map_err(LogError::io("starting a thread"))
-        };
-        threads.push(spawn("banyan-commit", Box::new(move || committer.run()))?);
+        self.started.store(true, Ordering::Release);
         if self.shared.options.background {
             let shared = Arc::clone(&self.shared);
-            threads.push(spawn("banyan-files", Box::new(move || checkpoint::run(&shared)))?);
+            self.start_committer()?;
+            self.spawn(&mut self.threads(), "banyan-files", move || checkpoint::run(&shared))?;
         }
         Ok(())
+    }
+
+    /// Starts the committer, unless it works already.
+    fn start_committer(&self) -> Result<(), LogError> {
+        let mut threads = self.threads();
+        if threads.is_empty() {
+            let committer = Committer::new(Arc::clone(&self.shared));
+            self.spawn(&mut threads, "banyan-commit", move || committer.run())?;
+        }
+        Ok(())
+    }
+
+    fn spawn(
+        &self,
+        threads: &mut Vec<JoinHandle<()>>,
+        name: &str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), LogError> {
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+        threads.push(spawned.map_err(LogError::io("starting a thread"))?);
+        Ok(())
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes sure that commit numbers go on after this one, which some other witness has seen.
@@ -201,9 +226,12 @@ impl FsLog {
         self.shared.retained.read().unwrap_or_else(PoisonError::into_inner).contains(&born)
     }
 
-    /// Incarnations that are kept for forks.
+    /// Incarnations that are kept for forks, in order.
     pub fn retained(&self) -> Vec<Born> {
-        self.shared.retained.read().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+        let retained = self.shared.retained.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<Born> = retained.iter().copied().collect();
+        all.sort_unstable();
+        all
     }
 
     /// Lets go of an incarnation that no fork reads any more.
@@ -257,6 +285,12 @@ impl FsLog {
 
     /// Gives the item back when it cannot be taken.
     fn enqueue(&self, item: Item) -> Option<(Item, LogError)> {
+        if !self.shared.options.background
+            && self.started.load(Ordering::Acquire)
+            && let Err(error) = self.start_committer()
+        {
+            return Some((item, error));
+        }
         let mut queue = self.shared.queue();
         if queue.closing {
             return Some((item, LogError::Closed));
@@ -384,16 +418,18 @@ impl SessionLog for FsLog {
             queue.closing = true;
             self.shared.arrived.notify_all();
         }
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        if threads.is_empty() {
+        if !self.started.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        let committer = threads.remove(0);
-        // What a commit holds may be the last thing that holds the log.
-        if committer.thread().id() == thread::current().id() {
-            return Ok(());
+        let mut threads = self.threads();
+        if !threads.is_empty() {
+            let committer = threads.remove(0);
+            // What a commit holds may be the last thing that holds the log.
+            if committer.thread().id() == thread::current().id() {
+                return Ok(());
+            }
+            let _ = committer.join();
         }
-        let _ = committer.join();
         self.shared.upkeep().stop = true;
         self.shared.wanted.notify_all();
         for thread in threads.drain(..) {
