@@ -25,7 +25,7 @@ bench: ## Measure against peers and write docs/benchmarks.md
 soak: ## Crash for a long time, simulated and real (MINUTES=30)
 	cargo build --release --package banyan-cli
 	BANYAN_BIN=$(TARGET)/release/banyan BANYAN_SOAK_MINUTES=$${MINUTES:-30} \
-		cargo test --release --package banyan-sim -- --ignored --nocapture
+		cargo test --release --package banyan-sim -- --ignored --nocapture --test-threads 1
 
 fuzz: ## Fuzz the readers of untrusted bytes (SECONDS_EACH=60)
 	./fuzz/run.sh $${SECONDS_EACH:-60}
