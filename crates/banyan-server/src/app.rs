@@ -5,26 +5,31 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use banyan::Banyan;
+use hyper::StatusCode;
 use tokio::sync::{Semaphore, watch};
 
 use crate::keys::Keys;
+use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::rates::Rates;
 use crate::settings::Settings;
-use crate::{caller, calls, events, guard, health};
+use crate::traces::Traces;
+use crate::{caller, calls, docs, events, guard, health, key_calls, metrics, observe, openapi, resources};
 
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) store: Banyan,
     pub(crate) settings: Settings,
     pub(crate) keys: Arc<Keys>,
+    pub(crate) metrics: Metrics,
+    pub(crate) rates: Rates,
+    pub(crate) traces: Option<Traces>,
     /// Places for subscriptions, over all connections.
     pub(crate) subscriptions: Arc<Semaphore>,
     /// Places for those who read the past for a stream, so that many who come back at once do not take all memory.
     pub(crate) readers: Arc<Semaphore>,
-    /// Places for WebSocket connections, which leave the count of the others when they are upgraded.
-    pub(crate) sockets: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 }
 
@@ -35,10 +40,10 @@ const READERS: usize = 8;
 
 impl App {
     pub(crate) fn new(store: Banyan, settings: Settings, keys: Arc<Keys>, stop: watch::Receiver<bool>) -> Self {
+        let rates = Rates::new(settings.limits.requests_per_second);
         let subscriptions = Arc::new(Semaphore::new(settings.limits.subscriptions));
-        let sockets = Arc::new(Semaphore::new(settings.limits.connections));
         let readers = Arc::new(Semaphore::new(READERS));
-        Self { store, settings, keys, subscriptions, readers, sockets, stop }
+        Self { store, settings, keys, metrics: Metrics::new(), rates, traces: None, subscriptions, readers, stop }
     }
 
     /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.
@@ -56,12 +61,6 @@ impl App {
         self.stop.clone()
     }
 
-    /// Waits until every WebSocket connection is closed.
-    pub(crate) async fn sockets_closed(&self) {
-        let all = u32::try_from(self.settings.limits.connections).unwrap_or(u32::MAX);
-        let _ = self.sockets.acquire_many(all).await;
-    }
-
     /// Waits until the server is told to stop.
     pub(crate) async fn stopped(&self) {
         let mut stop = self.stop.clone();
@@ -74,15 +73,24 @@ impl App {
 pub(crate) fn router(app: &Shared, own: Router) -> Router {
     let for_callers = Router::new()
         .route("/v1/call/{function_id}", post(calls::call))
+        .route("/v1/keys", get(key_calls::list).post(key_calls::create))
+        .route("/v1/keys/{key_id}", delete(key_calls::remove))
+        .route("/metrics", get(metrics::metrics))
+        .merge(resources::routes())
         .merge(events::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
+        .route("/", get(docs::index))
+        .route("/docs", get(docs::page))
+        .route("/openapi.json", get(openapi::document))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .merge(for_callers)
         .merge(own.with_state(()))
         .fallback(no_such_address)
+        .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::check))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), observe::observe))
         .with_state(Arc::clone(app))
 }
 
@@ -92,4 +100,13 @@ async fn no_such_address(request: Request) -> Problem {
         request.method(),
         request.uri().path()
     ))
+}
+
+/// The addresses know their methods; axum adds them as `Allow`.
+async fn wrong_method(request: Request) -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "http/method_not_allowed",
+        format!("{} does not take {}; `Allow` names what it takes", request.uri().path(), request.method()),
+    )
 }

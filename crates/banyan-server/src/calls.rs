@@ -1,15 +1,20 @@
 //! `POST /v1/call/{function_id}`: every function of the table, by its id.
 
-use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::body::Whole;
 use crate::caller::Caller;
+use crate::path::Captured;
 use crate::problem::Problem;
 
-pub(crate) async fn call(caller: Caller, Path(id): Path<String>, Whole(body): Whole) -> Result<Response, Problem> {
-    Ok(json(caller.store.call(&id, &body).await?))
+pub(crate) async fn call(
+    caller: Caller,
+    Captured(path): Captured,
+    Whole(body): Whole,
+) -> Result<Response, Problem> {
+    let id = path.first().map_or("", |(_, id)| id);
+    Ok(json(caller.store.call(id, &body).await?))
 }
 
 /// An answer that is JSON already.

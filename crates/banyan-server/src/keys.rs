@@ -38,6 +38,7 @@ pub struct Key {
 
 /// What a new key is to be like.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NewKey {
     /// What people call it.
     pub name: String,
@@ -85,8 +86,9 @@ pub struct Keys {
     changes: watch::Sender<()>,
 }
 
-/// What tells one version of the file from another.
-type Stamp = (SystemTime, u64);
+/// What tells one version of the file from another: when it was written, how long it is, and, because two versions may be
+/// written within one tick of the clock, which file it is.
+type Stamp = (SystemTime, u64, u64);
 
 #[derive(Default, Serialize, Deserialize)]
 struct Stored {
@@ -142,39 +144,42 @@ impl Keys {
         if new.name.trim().is_empty() {
             return Err(KeyError::Refused("a key needs a name".to_owned()));
         }
-        let (id, secret) = (random::<4>()?, random::<32>()?);
-        let key = Arc::new(Key {
-            id: id.clone(),
-            name: new.name,
-            scope: new.scope,
-            read_only: new.read_only,
-            requests_per_second: new.requests_per_second,
-            created_at: now_ms,
-            hash: blake3::hash(secret.as_bytes()).to_hex().to_string(),
-        });
-        self.change(|keys| {
+        if new.requests_per_second == Some(0) {
+            return Err(KeyError::Refused("a key that may ask 0 times a second is of no use".to_owned()));
+        }
+        let secret = random::<32>()?;
+        let key = self.change(|keys| {
+            let mut id = random::<4>()?;
+            while keys.iter().any(|key| key.id == id) {
+                id = random::<4>()?;
+            }
+            let key = Arc::new(Key {
+                id,
+                name: new.name,
+                scope: new.scope,
+                read_only: new.read_only,
+                requests_per_second: new.requests_per_second,
+                created_at: now_ms,
+                hash: blake3::hash(secret.as_bytes()).to_hex().to_string(),
+            });
             keys.push(Arc::clone(&key));
-            Ok(())
+            Ok(key)
         })?;
-        Ok((key, format!("{PREFIX}{id}_{secret}")))
+        let text = format!("{PREFIX}{}_{secret}", key.id);
+        Ok((key, text))
     }
 
     /// Removes a key, by its id or by its name when only one has it.
     pub fn remove(&self, which: &str) -> Result<Arc<Key>, KeyError> {
-        let mut removed = None;
         self.change(|keys| {
             let found: Vec<usize> =
                 (0..keys.len()).filter(|at| keys[*at].id == which || keys[*at].name == which).collect();
             match found.as_slice() {
                 [] => Err(KeyError::Refused(format!("there is no key `{which}`; `banyan key ls` lists them"))),
-                [at] => {
-                    removed = Some(keys.remove(*at));
-                    Ok(())
-                }
+                [at] => Ok(keys.remove(*at)),
                 _ => Err(KeyError::Refused(format!("several keys are called `{which}`; remove them by id"))),
             }
-        })?;
-        removed.ok_or_else(|| KeyError::Refused(format!("there is no key `{which}`")))
+        })
     }
 
     /// Reads the file again when it has changed, and says whether it had.
@@ -198,7 +203,7 @@ impl Keys {
 
     fn stamp(&self) -> Result<Option<Stamp>, KeyError> {
         match fs::metadata(&self.path) {
-            Ok(file) => Ok(Some((file.modified().map_err(|error| self.io(error))?, file.len()))),
+            Ok(file) => Ok(Some((file.modified().map_err(|error| self.io(error))?, file.len(), number(&file)))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.io(error)),
         }
@@ -215,7 +220,7 @@ impl Keys {
         Ok(stored.keys)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Arc<Key>>) -> Result<(), KeyError>) -> Result<(), KeyError> {
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<Arc<Key>>) -> Result<T, KeyError>) -> Result<T, KeyError> {
         let io = |error| self.io(error);
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory).map_err(io)?;
@@ -223,7 +228,7 @@ impl Keys {
         let lock = File::create(self.path.with_extension("lock")).map_err(io)?;
         lock.lock().map_err(io)?;
         let mut keys = self.read()?;
-        change(&mut keys)?;
+        let changed = change(&mut keys)?;
         let text = serde_json::to_vec_pretty(&Stored { keys }).map_err(|error| self.io(error.into()))?;
         let beside = self.path.with_extension("new");
         let mut file = private_file(&beside).map_err(io)?;
@@ -233,12 +238,22 @@ impl Keys {
             File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
         }
         self.refresh()?;
-        Ok(())
+        Ok(changed)
     }
 
     fn io(&self, error: std::io::Error) -> KeyError {
         KeyError::Io { path: self.path.display().to_string(), error }
     }
+}
+
+#[cfg(unix)]
+fn number(file: &fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(file)
+}
+
+#[cfg(not(unix))]
+fn number(_: &fs::Metadata) -> u64 {
+    0
 }
 
 /// A new file that only its owner may read.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use banyan::model::{Error, GetRequest, SessionId};
 use banyan::{Banyan, Delivery, Subscription};
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
@@ -58,6 +59,8 @@ struct Intake {
     first: Option<Delivery>,
     deltas: Option<Deltas>,
     broken: bool,
+    /// Counts those that could not keep up.
+    lagged: Counter,
 }
 
 /// About how many bytes are sent at once.
@@ -81,9 +84,9 @@ impl Feed {
                 format!("this server has {most} subscriptions, which is as many as it takes"),
             )
         })?;
-        let store = caller.store.clone();
+        let (store, lagged) = (caller.store.clone(), app.metrics.lagged.clone());
         let readers = Arc::clone(&app.readers);
-        let intake = read(Arc::clone(&readers), move || Intake::open(&store, &asked, session)).await??;
+        let intake = read(Arc::clone(&readers), move || Intake::open(&store, &asked, session, lagged)).await??;
         Ok(Self {
             source: Source::Here(Box::new(intake)),
             readers,
@@ -176,7 +179,7 @@ impl Source {
 }
 
 impl Intake {
-    fn open(store: &Banyan, asked: &Asked, session: Session) -> Result<Self, Problem> {
+    fn open(store: &Banyan, asked: &Asked, session: Session, lagged: Counter) -> Result<Self, Problem> {
         let must_exist = asked.session_id.as_ref().filter(|_| session == Session::MustExist);
         let request = asked.subscribe()?;
         if let Some(id) = must_exist.filter(|_| !asked.resumes()) {
@@ -193,7 +196,7 @@ impl Intake {
                 return Err(missing);
             }
         }
-        Ok(Self { subscription, first, deltas: asked.deltas.then(Deltas::default), broken: false })
+        Ok(Self { subscription, first, deltas: asked.deltas.then(Deltas::default), broken: false, lagged })
     }
 
     /// Takes what is ready, up to about a chunk.
@@ -232,7 +235,10 @@ impl Intake {
             Delivery::Event(event) => Frame::Event(event),
             Delivery::Snapshot(event) => Frame::Part(event),
             Delivery::SnapshotEnd(position) => Frame::SnapshotEnd(position),
-            Delivery::Lagged => Frame::Lagged,
+            Delivery::Lagged => {
+                self.lagged.inc();
+                Frame::Lagged
+            }
             Delivery::Resync => Frame::Resync(self.subscription.began_at()),
         };
         let bytes = frame.size();

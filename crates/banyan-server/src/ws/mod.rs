@@ -4,8 +4,6 @@
 mod protocol;
 mod socket;
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -27,12 +25,8 @@ pub(crate) async fn connect(
     if app.stopping() {
         return Err(Problem::busy("http/stopping", "the server is stopping"));
     }
-    let place = Arc::clone(&app.sockets).try_acquire_owned().map_err(|_| {
-        Problem::busy("http/too_many_connections", "this server has as many connections as it takes")
-    })?;
     let most = app.settings.limits.body_bytes;
     Ok(upgrade.max_message_size(most).max_frame_size(most).on_upgrade(move |socket| async move {
         Socket::new(app, caller, socket).run().await;
-        drop(place);
     }))
 }

@@ -121,6 +121,9 @@ impl Socket {
             (id, Err(problem)) => self.say(protocol::refused(id.as_deref(), &problem)).await,
             (None, Ok(_)) => Ok(()),
             (Some(id), Ok(Ask::Call { function, request })) => {
+                if let Err(problem) = self.app.rates.check(self.caller.key.as_deref()) {
+                    return self.say(protocol::refused(Some(&id), &problem)).await;
+                }
                 let store = self.caller.store.clone();
                 self.working.push(Box::pin(async move {
                     Done::Answer(match store.call(&function, request.as_bytes()).await {

@@ -1,0 +1,166 @@
+//! Messages and other entries of a session.
+
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::header::{ETAG, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use serde::Deserialize;
+
+use super::fields::Body;
+use super::files::names;
+use super::{Answer, Asked, Input, Operation, Verb, handler, plain};
+use crate::calls;
+use crate::problem::Problem;
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    Operation {
+        id: "listMessages",
+        verb: Verb::Get,
+        path: "/v1/sessions/{session_id}/messages",
+        function: "session::messages",
+        or_function: None,
+        summary: "A page of the active path, oldest first.",
+        input: Input::Query,
+        answer: Answer::Plain,
+        handler: plain,
+    },
+    Operation {
+        id: "appendMessages",
+        verb: Verb::Post,
+        path: "/v1/sessions/{session_id}/messages",
+        function: "session::append",
+        or_function: Some("session::append-many"),
+        summary: "Append a message or a custom entry; with `messages`, several messages, all or none.",
+        input: Input::Body,
+        answer: Answer::Created,
+        handler: handler!(append),
+    },
+    Operation {
+        id: "tailMessages",
+        verb: Verb::Get,
+        path: "/v1/sessions/{session_id}/messages/tail",
+        function: "session::messages-tail",
+        or_function: None,
+        summary: "The newest page of the active path, and from there back.",
+        input: Input::Query,
+        answer: Answer::Plain,
+        handler: plain,
+    },
+    Operation {
+        id: "rangeOfMessages",
+        verb: Verb::Get,
+        path: "/v1/sessions/{session_id}/messages/range",
+        function: "session::messages-range",
+        or_function: None,
+        summary: "Named entries of the active path, or all between two of them.",
+        input: Input::Query,
+        answer: Answer::Plain,
+        handler: plain,
+    },
+    Operation {
+        id: "getMessage",
+        verb: Verb::Get,
+        path: "/v1/sessions/{session_id}/messages/{entry_id}",
+        function: "session::get-message",
+        or_function: None,
+        summary: "One entry of any branch.",
+        input: Input::Query,
+        answer: Answer::Revised,
+        handler: handler!(get),
+    },
+    Operation {
+        id: "updateMessage",
+        verb: Verb::Put,
+        path: "/v1/sessions/{session_id}/messages/{entry_id}",
+        function: "session::update-message",
+        or_function: None,
+        summary: "Replace a message's content.",
+        input: Input::Body,
+        answer: Answer::IfRevision,
+        handler: handler!(change),
+    },
+    Operation {
+        id: "extendMessage",
+        verb: Verb::Post,
+        path: "/v1/sessions/{session_id}/messages/{entry_id}/extend",
+        function: "session::extend-message",
+        or_function: None,
+        summary: "Add text to the end of a message's block, for streaming.",
+        input: Input::Body,
+        answer: Answer::IfRevision,
+        handler: handler!(change),
+    },
+];
+
+/// One entry, or several when the body has `messages`.
+async fn append(asked: Asked) -> Result<Response, Problem> {
+    let body = Body::read(&asked.body)?;
+    let request = asked.request_with(&body, |_| {})?;
+    let function = if body.has("messages") { "session::append-many" } else { "session::append" };
+    let answer = asked.call(function, &request).await?;
+    asked.answer(answer)
+}
+
+#[derive(Deserialize)]
+struct Found {
+    entry: Version,
+}
+
+/// What tells one state of an entry from all others.
+#[derive(Deserialize)]
+struct Version {
+    revision: u64,
+    timestamp: i64,
+}
+
+/// One entry, with its revision as its tag.
+async fn get(asked: Asked) -> Result<Response, Problem> {
+    let request = asked.request()?;
+    let answer = asked.call(asked.operation.function, &request).await?;
+    let Ok(Found { entry }) = serde_json::from_str(&answer) else { return Err(asked.not_found()) };
+    // Without the bytes of its pictures it is another text, which has no tag of its own.
+    if !asked.query.is_empty() {
+        return Ok(calls::json(answer));
+    }
+    let tag = format!("\"{}-{}\"", entry.revision, entry.timestamp);
+    let known = asked.headers.get(IF_NONE_MATCH).is_some_and(|tags| names(tags, &tag));
+    let mut response = if known { StatusCode::NOT_MODIFIED.into_response() } else { calls::json(answer) };
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    Ok(response)
+}
+
+#[derive(Deserialize)]
+struct Changed {
+    updated: bool,
+    revision: u64,
+}
+
+/// A new content, or more of it. `If-Match` with the entry's tag is the same as `expected_revision`, answered as HTTP does.
+async fn change(asked: Asked) -> Result<Response, Problem> {
+    let body = Body::read(&asked.body)?;
+    let Some(tag) = asked.headers.get(IF_MATCH).filter(|tag| tag.as_bytes().trim_ascii() != b"*") else {
+        let request = asked.request_with(&body, |_| {})?;
+        return Ok(calls::json(asked.call(asked.operation.function, &request).await?));
+    };
+    if body.has("expected_revision") {
+        return Err(Problem::invalid("`If-Match` and `expected_revision` are both given; give one of them"));
+    }
+    // No message has the revision that a tag of somebody else's stands for.
+    let expected = revision_in(tag).unwrap_or(u64::MAX);
+    let request = asked.request_with(&body, |fields| fields.value("expected_revision", &expected))?;
+    let answer = asked.call(asked.operation.function, &request).await?;
+    match serde_json::from_str(&answer) {
+        Ok(Changed { updated: false, revision }) => Err(Problem::new(
+            StatusCode::PRECONDITION_FAILED,
+            "http/precondition_failed",
+            format!("the message is at revision {revision}, which is not the one in `If-Match`; read it again"),
+        )),
+        _ => Ok(calls::json(answer)),
+    }
+}
+
+/// The revision that an entry's tag begins with.
+fn revision_in(tag: &HeaderValue) -> Option<u64> {
+    tag.to_str().ok()?.trim().strip_prefix('"')?.split(['-', '"']).next()?.parse().ok()
+}
