@@ -7,9 +7,9 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
-run: ## Build, open an empty data directory, and walk through a first session
+run: ## Build, and serve a new, empty data directory on 127.0.0.1:7420
 	cargo build --release --package banyan-cli
-	$(TARGET)/release/banyan tour
+	@dir=$$(mktemp -d) && exec $(TARGET)/release/banyan serve --data "$$dir"
 
 test: ## Run every test
 	cargo build --profile checked --package banyan-cli

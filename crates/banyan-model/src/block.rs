@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::tagged::{self, Tagged};
-use crate::{AttachmentId, Json};
+use crate::{AttachmentId, Json, whole};
 
 /// One piece of a message, told apart by `type`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -124,5 +124,6 @@ pub struct FileBlock {
     /// The media type.
     pub mime: String,
     /// The size in bytes.
+    #[serde(deserialize_with = "whole::number")]
     pub size: u64,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::json::null_as_default;
 use crate::tagged::{self, Tagged};
-use crate::{ContentBlock, Json};
+use crate::{ContentBlock, Json, whole};
 
 /// One message of a conversation, told apart by `role`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -117,6 +117,7 @@ pub struct UserMessage {
     /// What was said, block by block.
     pub content: Vec<ContentBlock>,
     /// When, by the caller's clock, in milliseconds since 1970.
+    #[serde(deserialize_with = "whole::number")]
     pub timestamp: i64,
 }
 
@@ -151,6 +152,7 @@ pub struct AssistantMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Json>,
     /// When, by the caller's clock, in milliseconds since 1970.
+    #[serde(deserialize_with = "whole::number")]
     pub timestamp: i64,
 }
 
@@ -171,6 +173,7 @@ pub struct FunctionResultMessage {
     #[serde(default, deserialize_with = "null_as_default")]
     pub is_error: bool,
     /// When, by the caller's clock, in milliseconds since 1970.
+    #[serde(deserialize_with = "whole::number")]
     pub timestamp: i64,
 }
 
@@ -189,6 +192,7 @@ pub struct CustomMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Json>,
     /// When, by the caller's clock, in milliseconds since 1970.
+    #[serde(deserialize_with = "whole::number")]
     pub timestamp: i64,
 }
 
@@ -228,19 +232,19 @@ pub enum ErrorKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Tokens read.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
     /// Tokens written.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub output: Option<u64>,
     /// Tokens read from the provider's cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<u64>,
     /// Tokens written to the provider's cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<u64>,
     /// Tokens spent on thinking.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<u64>,
     /// The price in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]

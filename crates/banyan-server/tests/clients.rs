@@ -6,6 +6,7 @@ mod install;
 #[path = "clients/writer.rs"]
 mod writer;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use axum::routing::{get, post};
 use banyan::{Banyan, Options};
 use banyan_server::{Running, Settings, start_with};
 use install::{browser, node, python, skip};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use writer::{END, Writer};
@@ -28,7 +30,7 @@ const STREAM: &str = "/v1/events?type=session::message-added&after=0";
 
 #[test]
 fn npm_eventsource() {
-    match node() {
+    match node("eventsource.js") {
         Ok(command) => lines_through_restarts(command),
         Err(why) => skip("npm_eventsource", &why),
     }
@@ -63,6 +65,46 @@ fn the_browsers_eventsource() {
     let seen = std::iter::from_fn(|| Some(hear())).find_map(|(_, seen)| seen).unwrap();
     check(seen.lines(), &written);
     drop((browser, server));
+}
+
+#[test]
+fn the_client_in_the_documentation_applies_deltas() {
+    let mut command = match node("documented.js") {
+        Ok(command) => command,
+        Err(why) => return skip("the_client_in_the_documentation_applies_deltas", &why),
+    };
+    let server = Server::start(tempfile::tempdir().unwrap(), "127.0.0.1:0".parse().unwrap(), Router::new());
+    let call = |function: &str, request: Value| -> Value {
+        let answer = banyan::block_on(server.store.call(function, request.to_string().as_bytes())).unwrap();
+        serde_json::from_str(&answer).unwrap()
+    };
+    call("session::ensure", json!({"session_id": "s_1"}));
+    let content = json!([{"type": "thinking", "text": ""}, {"type": "text", "text": "0 "}]);
+    for entry in ["e_1", "e_2"] {
+        let message = json!({"role": "assistant", "content": content, "timestamp": 1, "model": "m", "provider": "p",
+            "stop_reason": "end"});
+        call("session::append", json!({"session_id": "s_1", "entry_id": entry, "message": message}));
+    }
+    command.arg(client("../../docs/events.md")).arg(format!("http://{}", server.at)).stdout(Stdio::piped());
+    let mut child = Ended(command.spawn().unwrap());
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().unwrap(), "began");
+    for n in 1..200 {
+        let entry = ["e_1", "e_2"][n / 7 % 2];
+        let text = format!("{n} ");
+        let block = n / 5 % 2;
+        call(
+            "session::extend-message",
+            json!({"session_id": "s_1", "entry_id": entry, "block": block, "text": text}),
+        );
+    }
+    call("session::set-status", json!({"session_id": "s_1", "status": "done"}));
+    let shown: Value = serde_json::from_str(&lines.next().unwrap()).unwrap();
+    let stored = ["e_1", "e_2"].map(|entry| {
+        let stored = &call("session::get-message", json!({"session_id": "s_1", "entry_id": entry}))["entry"];
+        (format!("s_1 {entry}"), json!({"message": stored["message"], "revision": stored["revision"]}))
+    });
+    assert_eq!(shown, json!(BTreeMap::from(stored)));
 }
 
 /// A client that prints what it sees.

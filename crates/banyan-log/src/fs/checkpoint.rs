@@ -183,6 +183,7 @@ impl Shared {
 
     /// Writes committed bytes to their files, without a flush, so that a person who looks finds them.
     fn show_files(&self) {
+        self.files.fds().drop_buffers();
         if self.healthy().is_err() {
             return;
         }

@@ -9,6 +9,7 @@ mod checkpoint;
 mod committer;
 mod fds;
 mod files;
+mod finisher;
 mod frame;
 pub mod inspect;
 mod journal;
@@ -35,7 +36,7 @@ use files::Files;
 use lazy_file::LazyFile;
 use shared::Shared;
 
-use crate::disk::{Disk, LockGuard, LockOutcome};
+use crate::disk::{Disk, LockOutcome};
 use crate::{At, BlobHash, Commit, JournalEntry, LogError, Replay, Scanned, SessionLog};
 
 pub use recovery::Recovered;
@@ -54,7 +55,7 @@ pub enum Durability {
 pub struct Options {
     /// When an answer leaves.
     pub durability: Durability,
-    /// Whether session files are written by a thread of their own, or by the committer when a segment is full.
+    /// Whether session files are written, and commits told, by threads of their own, or by the committer.
     pub background: bool,
     /// Size of the first segment of the write-ahead log; each one is four times the size of the one before.
     pub first_segment: u64,
@@ -82,8 +83,8 @@ impl Default for Options {
 /// See the module.
 pub struct FsLog {
     shared: Arc<Shared>,
+    /// The committer first: it ends the others.
     threads: Mutex<Vec<JoinHandle<()>>>,
-    lock: Mutex<Option<LockGuard>>,
 }
 
 impl FsLog {
@@ -103,7 +104,7 @@ impl FsLog {
         disk.sync_dir(layout::STATE).map_err(LogError::io("flushing the data directory"))?;
         disk.sync_dir("").map_err(LogError::io("flushing the data directory"))?;
         let fds = Arc::new(Fds::new(Arc::clone(&disk), options.open_files));
-        let shared = Arc::new(Shared::new(disk, options, Files::new(fds)));
+        let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock));
         let recovered = recovery::recover(&shared)?;
         let bases = shared.disk.list(layout::BASES).map_err(LogError::io("listing bases"))?;
         shared
@@ -111,7 +112,7 @@ impl FsLog {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .extend(bases.iter().filter_map(|listed| layout::stem(&listed.name)?.parse::<Born>().ok()));
-        Ok((Self { shared, threads: Mutex::default(), lock: Mutex::new(Some(lock)) }, recovered))
+        Ok((Self { shared, threads: Mutex::default() }, recovered))
     }
 
     /// Starts taking commits. `before_drop` is called before the write-ahead log lets go of commits, with the last of them.
@@ -132,6 +133,8 @@ impl FsLog {
         };
         threads.push(spawn("banyan-commit", Box::new(move || committer.run()))?);
         if self.shared.options.background {
+            let shared = Arc::clone(&self.shared);
+            threads.push(spawn("banyan-finish", Box::new(move || shared.finisher.run()))?);
             let shared = Arc::clone(&self.shared);
             threads.push(spawn("banyan-files", Box::new(move || checkpoint::run(&shared)))?);
         }
@@ -265,7 +268,10 @@ impl FsLog {
             return Some((item, LogError::Poisoned(reason.clone())));
         }
         queue.items.push(item);
-        if queue.idle {
+        // One call wakes the committer; those that come before it is awake need not call again.
+        let wake = std::mem::take(&mut queue.idle);
+        drop(queue);
+        if wake {
             self.shared.arrived.notify_one();
         }
         None
@@ -390,25 +396,22 @@ impl SessionLog for FsLog {
             self.shared.arrived.notify_all();
         }
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let threads = std::mem::take(&mut *threads);
         if threads.is_empty() {
             return Ok(());
         }
-        let committer = threads.remove(0);
-        // What a commit holds may be the last thing that holds the log.
-        if committer.thread().id() == thread::current().id() {
+        // What a commit holds may be the last thing that holds the log. Its threads then end by themselves, and the lock with them.
+        if threads.iter().any(|thread| thread.thread().id() == thread::current().id()) {
             return Ok(());
         }
-        let _ = committer.join();
-        self.shared.upkeep().stop = true;
-        self.shared.wanted.notify_all();
-        for thread in threads.drain(..) {
+        for thread in threads {
             let _ = thread.join();
         }
         let outcome = self.shared.checkpoint();
         if let Some(ready) = self.shared.upkeep().ready.take() {
             let _ = self.shared.disk.remove(&layout::segment(ready.id));
         }
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         outcome
     }
 }

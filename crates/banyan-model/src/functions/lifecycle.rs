@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ListOrder, Object, SessionId, SessionMeta, SessionStatus};
+use crate::{ListOrder, Object, SessionId, SessionMeta, SessionStatus, whole};
 
 /// Asks for a new session with an id of the store's making.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,7 +73,7 @@ pub struct GetResponse {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ListRequest {
     /// How many at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
     /// Where the page before this one ended.
     #[serde(skip_serializing_if = "Option::is_none")]

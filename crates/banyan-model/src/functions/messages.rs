@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentMessage, ContentBlock, CustomPayload, EntryId, Json, Object, Revision, SessionEntry, SessionId, Usage,
+    whole,
 };
 
 /// Appends one entry: either `message` or `custom`, not both.
@@ -83,7 +84,7 @@ pub struct UpdateMessageRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Change the message only if it is at this revision.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub expected_revision: Option<Revision>,
     /// Where the change comes from; passed to subscribers, not stored with the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,10 +110,10 @@ pub struct ExtendMessageRequest {
     /// The text to add.
     pub text: String,
     /// Which block to extend, counted from 0; it must be text or thinking. The last text block when left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub block: Option<usize>,
     /// Change the message only if it is at this revision.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub expected_revision: Option<Revision>,
     /// Where the change comes from; passed to subscribers, not stored with the entry.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::null_as_default;
-use crate::{AgentMessage, CustomPayload, EntryId, Object, Raw, Role, SessionId};
+use crate::{AgentMessage, CustomPayload, EntryId, Object, Raw, Role, SessionId, whole};
 
 /// Asks for a page of the conversation, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -12,10 +12,10 @@ pub struct MessagesRequest {
     /// The session.
     pub session_id: SessionId,
     /// How many entries at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
     /// How many bytes of content at most; the first entry comes whatever its size.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Where the page before this one ended.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,10 +89,10 @@ pub struct MessagesTailRequest {
     /// The session.
     pub session_id: SessionId,
     /// How many blocks at most: a run of an agent's activity counts as one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
     /// How many bytes of content at most; the newest block comes whatever its size.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// End the page before the block that contains this entry.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,10 +135,10 @@ pub struct MessagesRangeRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry_ids: Option<Vec<EntryId>>,
     /// How many entries at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
     /// How many bytes of content at most; the first entry comes whatever its size.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Where the page before this one ended.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -255,7 +255,7 @@ impl Loading {
         }
         // These are for commands that are clients.
         let known = |name: &str| {
-            ["BANYAN_CONFIG", "BANYAN_URL", "BANYAN_KEY"].contains(&name)
+            ["BANYAN_CA", "BANYAN_CONFIG", "BANYAN_KEY", "BANYAN_URL"].contains(&name)
                 || KEYS.iter().any(|key| key.variable() == name)
         };
         let ours = sources.environment.iter().map(|(name, _)| name).filter(|name| name.starts_with("BANYAN_"));

@@ -52,7 +52,10 @@ const choices = (options) => {
   return list;
 };
 
-const described = (schema) => (schema.description ? element("p", { textContent: schema.description }) : null);
+// Text with `names` in it.
+const prose = (tag, text) => element(tag, {}, ...text.split("`").map((part, at) => (at % 2 ? element("code", { textContent: part }) : part)));
+
+const described = (schema) => (schema.description ? prose("p", schema.description) : null);
 
 const folded = (title, schema) => {
   const make = inside(schema);
@@ -182,7 +185,7 @@ const details = (path, verb, operation) => {
     for (const parameter of operation.parameters) {
       const schema = { ...parameterSchema(parameter) };
       const item = field(parameter.name, schema, parameter.required);
-      item.append(element("p", { textContent: `${parameter.description} (${parameter.in})` }));
+      item.append(prose("p", `${parameter.description} (${parameter.in})`));
       list.append(item);
     }
     box.append(element("h3", { textContent: "Parameters" }), list);
@@ -208,19 +211,20 @@ const render = () => {
   const [main, contents] = [document.getElementById("main"), document.getElementById("contents")];
   main.replaceChildren(element("p", { textContent: api.info.description }));
   for (const tag of api.tags) {
-    const section = element("section", {}, element("h2", { textContent: tag.name }), element("p", { textContent: tag.description }));
+    const section = element("section", {}, element("h2", { textContent: tag.name }), prose("p", tag.description));
     contents.append(element("h2", { textContent: tag.name }));
     for (const [path, methods] of Object.entries(api.paths)) {
       for (const [verb, operation] of Object.entries(methods)) {
         if (!operation.tags.includes(tag.name)) continue;
         const box = named("details", "operation", element("summary", {}, named("span", `verb ${verb}`, verb),
-          named("code", "path", path), named("span", "about", operation.summary)));
+          named("code", "path", path), Object.assign(prose("span", operation.summary), { className: "about" })));
         box.id = operation.operationId;
         box.dataset.words = `${verb} ${path} ${operation.summary}`.toLowerCase();
         box.addEventListener("toggle", () => box.open && box.children.length === 1 && box.append(details(path, verb, operation)));
         section.append(box);
-        const short = path.replace("/v1/call/", "").replace("/v1", "");
-        contents.append(element("a", { href: `#${operation.operationId}` }, named("span", `verb ${verb}`, verb), short));
+        const short = path.replace("/v1/call/", "").replace("/v1", "").replace("_id}", "}").replace("{session}", "{id}");
+        const parts = short.split("/").flatMap((part, at) => (at ? [element("wbr", {}), `/${part}`] : [part]));
+        contents.append(element("a", { href: `#${operation.operationId}` }, named("span", `verb ${verb}`, verb), element("span", {}, ...parts)));
       }
     }
     main.append(section);

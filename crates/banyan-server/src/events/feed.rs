@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use banyan::model::{Error, GetRequest, SessionId};
+use banyan::model::{Error, GetRequest, Position, SessionId};
 use banyan::{Banyan, Delivery, Subscription};
 use prometheus_client::metrics::counter::Counter;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::deltas::Deltas;
@@ -21,9 +21,11 @@ use crate::problem::Problem;
 /// See the module.
 pub(crate) struct Feed {
     source: Source,
+    readers: Arc<Semaphore>,
     presence: Presence,
     keep_alive: Duration,
     over: bool,
+    snapshot: bool,
     _place: OwnedSemaphorePermit,
 }
 
@@ -44,9 +46,12 @@ pub(crate) enum Session {
 enum Source {
     Here(Box<Intake>),
     /// The past is being read on another thread.
-    Reading(JoinHandle<(Box<Intake>, Vec<Frame>)>),
+    Reading(JoinHandle<Result<Chapter, Problem>>),
     Lost,
 }
+
+/// What was read of the past, and who reads on.
+type Chapter = (Box<Intake>, Vec<Frame>);
 
 /// Takes deliveries in and makes frames of them.
 struct Intake {
@@ -81,15 +86,28 @@ impl Feed {
             )
         })?;
         let (store, lagged) = (caller.store.clone(), app.metrics.lagged.clone());
-        let opened = tokio::task::spawn_blocking(move || Intake::open(&store, &asked, session, lagged)).await;
-        let intake = opened.map_err(|error| Problem::from(Error::storage(error.to_string())))??;
+        let snapshot = asked.begins_with_snapshot();
+        let readers = Arc::clone(&app.readers);
+        let intake = read(Arc::clone(&readers), move || Intake::open(&store, &asked, session, lagged)).await??;
         Ok(Self {
             source: Source::Here(Box::new(intake)),
+            readers,
             presence: Presence::new(app, caller.key.clone()),
             keep_alive: app.settings.keep_alive,
             over: false,
+            snapshot,
             _place: place,
         })
+    }
+
+    /// Up to where the past has been told, once all of it has. A snapshot says so itself.
+    pub(crate) fn caught_up(&self) -> Option<Position> {
+        match &self.source {
+            Source::Here(intake) if !self.snapshot && intake.first.is_none() && !intake.broken => {
+                (!intake.subscription.has_past()).then(|| intake.subscription.began_at())
+            }
+            Source::Here(_) | Source::Reading(_) | Source::Lost => None,
+        }
     }
 
     /// Waits for what is to be sent next; `None` when the stream is over.
@@ -126,12 +144,22 @@ impl Feed {
     fn begin_reading(&mut self) {
         let behind = matches!(&self.source, Source::Here(intake) if intake.subscription.has_past());
         if behind && let Source::Here(mut intake) = std::mem::replace(&mut self.source, Source::Lost) {
-            self.source = Source::Reading(tokio::task::spawn_blocking(move || {
+            self.source = Source::Reading(tokio::spawn(read(Arc::clone(&self.readers), move || {
                 let frames = intake.take_ready();
                 (intake, frames)
-            }));
+            })));
         }
     }
+}
+
+/// Does what reads from disk on a thread where that holds up nobody, when it is its turn.
+async fn read<T: Send + 'static>(
+    readers: Arc<Semaphore>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let _turn = readers.acquire().await;
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Error::storage(format!("reading the past failed: {error}")).into())
 }
 
 fn some(frames: Vec<Frame>) -> Option<News> {
@@ -153,7 +181,7 @@ impl Source {
                 intake.first.is_some().then(|| intake.take_ready())
             }
             Self::Reading(reading) => {
-                let (intake, frames) = reading.await.ok()?;
+                let (intake, frames) = reading.await.ok()?.ok()?;
                 let over = intake.broken && frames.is_empty();
                 *self = Self::Here(intake);
                 (!over).then_some(frames)

@@ -54,7 +54,7 @@ impl Frame {
         out
     }
 
-    fn position(&self) -> Option<Position> {
+    pub(crate) fn position(&self) -> Option<Position> {
         match self {
             Self::Event(event) => Some(event.position),
             Self::Delta(delta) => Some(delta.position),

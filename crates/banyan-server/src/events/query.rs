@@ -68,6 +68,11 @@ impl Asked {
         self.after.is_some()
     }
 
+    /// Whether it begins with a session as it is.
+    pub(crate) fn begins_with_snapshot(&self) -> bool {
+        self.snapshot && !self.resumes()
+    }
+
     /// The same as the store understands it.
     pub(crate) fn subscribe(&self) -> Result<Subscribe, Problem> {
         let types = if self.types.is_empty() { &EventType::ALL[..] } else { &self.types[..] };

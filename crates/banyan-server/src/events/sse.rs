@@ -6,14 +6,14 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use banyan::model::SessionId;
+use banyan::model::{Position, SessionId};
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Uri};
 
 use super::feed::{Feed, News, Session};
-use super::frames::stream_bytes;
+use super::frames::{Frame, stream_bytes};
 use super::query::Asked;
 use crate::app::Shared;
 use crate::caller::Caller;
@@ -53,16 +53,10 @@ fn asked(uri: &Uri, headers: &HeaderMap) -> Result<Asked, Problem> {
 const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 fn response(feed: Feed) -> Response {
-    let pieces = stream::unfold((Box::new(feed), true), |(mut feed, begins)| async move {
-        let piece = if begins {
-            COMMENT
-        } else {
-            match feed.next().await? {
-                News::Frames(frames) => stream_bytes(&frames),
-                News::Quiet => COMMENT,
-            }
-        };
-        Some((Ok::<_, Infallible>(piece), (feed, false)))
+    let stream = Stream { feed: Box::new(feed), stage: Stage::Begins, last: Position::BEGINNING };
+    let pieces = stream::unfold(stream, |mut stream| async move {
+        let piece = stream.next().await?;
+        Some((Ok::<_, Infallible>(piece), stream))
     });
     let mut response = Body::from_stream(pieces).into_response();
     let headers = response.headers_mut();
@@ -71,4 +65,43 @@ fn response(feed: Feed) -> Response {
     // nginx holds answers back unless it is told not to.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
+}
+
+/// A stream under way.
+struct Stream {
+    feed: Box<Feed>,
+    stage: Stage,
+    /// The last position that was sent.
+    last: Position,
+}
+
+#[derive(PartialEq, Eq)]
+enum Stage {
+    Begins,
+    Past,
+    Live,
+}
+
+impl Stream {
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.stage == Stage::Begins {
+            self.stage = Stage::Past;
+            return Some(COMMENT);
+        }
+        // A position alone is no event. It tells a subscriber that the past is over, and where to come back to when nothing
+        // has happened yet.
+        if self.stage == Stage::Past
+            && let Some(position) = self.feed.caught_up()
+        {
+            self.stage = Stage::Live;
+            return Some(format!("id: {}\n\n", position.max(self.last)).into());
+        }
+        Some(match self.feed.next().await? {
+            News::Frames(frames) => {
+                self.last = frames.iter().filter_map(Frame::position).fold(self.last, Position::max);
+                stream_bytes(&frames)
+            }
+            News::Quiet => COMMENT,
+        })
+    }
 }

@@ -97,8 +97,8 @@ fn in_headers(operation: &Operation) -> Vec<Value> {
         Answer::Revised => vec![header("If-None-Match", "Answer 304 if the entry still has this ETag.")],
         Answer::IfRevision => vec![json!({
             "name": "If-Match", "in": "header",
-            "description": "Change the message only if it still has this ETag; otherwise answer 412.",
-            "schema": {"type": "string", "pattern": "^(\\*|\"[0-9]{1,19}(-[0-9]{1,19})?\")$"},
+            "description": "Change the message only if it still has this ETag; otherwise answer 412. Not together with `expected_revision`.",
+            "schema": {"type": "string"},
         })],
         Answer::Bytes => vec![
             header("Range", "A single range of bytes, for example `bytes=0-99`."),
@@ -129,9 +129,11 @@ fn body(operation: &Operation, schemas: &mut Schemas) -> Option<Value> {
         Some(other) => json!({"anyOf": [schema, body_of(operation, other, schemas)]}),
         None => schema,
     };
-    let required = schemas.get(&schema)["required"].as_array().is_none_or(|fields| !fields.is_empty());
+    let mut required = schemas.get(&schema)["required"].as_array().is_none_or(|fields| !fields.is_empty());
     let mut content = Map::from_iter([("application/json".to_owned(), json!({"schema": schema}))]);
     if operation.input == Input::File {
+        // A file may be empty.
+        required = false;
         content.insert("application/octet-stream".to_owned(), json!({"schema": {}}));
     }
     Some(json!({"required": required, "content": content}))

@@ -151,6 +151,14 @@ fn tighten(name: &str, schema: &mut Value) {
         json!([only(one, other), only(other, one)])
     };
     match name {
+        // What is left out may also be null.
+        "AgentMessage" => {
+            for option in schema["oneOf"].as_array_mut().into_iter().flatten() {
+                if let Some(is_error) = option.pointer_mut("/properties/is_error/type") {
+                    *is_error = json!(["boolean", "null"]);
+                }
+            }
+        }
         "EnsureRequest" => schema["properties"]["session_id"]["minLength"] = json!(1),
         "AppendRequest" => schema["oneOf"] = one_of("message", "custom"),
         "AppendManyRequest" => schema["properties"]["messages"]["minItems"] = json!(1),

@@ -139,35 +139,28 @@ struct Changed {
 /// A new content, or more of it. `If-Match` with the entry's tag is the same as `expected_revision`, answered as HTTP does.
 async fn change(asked: Asked) -> Result<Response, Problem> {
     let body = Body::read(&asked.body)?;
-    let expected = expected_revision(&asked)?;
-    if expected.is_some() && body.has("expected_revision") {
+    let Some(tag) = asked.headers.get(IF_MATCH).filter(|tag| tag.as_bytes().trim_ascii() != b"*") else {
+        let request = asked.request_with(&body, |_| {})?;
+        return Ok(calls::json(asked.call(asked.operation.function, &request).await?));
+    };
+    if body.has("expected_revision") {
         return Err(Problem::invalid("`If-Match` and `expected_revision` are both given; give one of them"));
     }
-    let request = asked.request_with(&body, |fields| {
-        if let Some(expected) = expected {
-            fields.value("expected_revision", &expected);
-        }
-    })?;
+    // No message has the revision that a tag of somebody else's stands for.
+    let expected = revision_in(tag).unwrap_or(u64::MAX);
+    let request = asked.request_with(&body, |fields| fields.value("expected_revision", &expected))?;
     let answer = asked.call(asked.operation.function, &request).await?;
-    if let (Some(expected), Ok(Changed { updated: false, revision })) = (expected, serde_json::from_str(&answer)) {
-        return Err(Problem::new(
+    match serde_json::from_str(&answer) {
+        Ok(Changed { updated: false, revision }) => Err(Problem::new(
             StatusCode::PRECONDITION_FAILED,
             "http/precondition_failed",
-            format!("the message is at revision {revision}, not {expected}; read it again"),
-        ));
+            format!("the message is at revision {revision}, which is not the one in `If-Match`; read it again"),
+        )),
+        _ => Ok(calls::json(answer)),
     }
-    Ok(calls::json(answer))
 }
 
-/// The revision in `If-Match`. Any entry matches `*`.
-fn expected_revision(asked: &Asked) -> Result<Option<u64>, Problem> {
-    let Some(tag) = asked.headers.get(IF_MATCH) else { return Ok(None) };
-    let tag = tag.to_str().unwrap_or_default().trim();
-    if tag == "*" {
-        return Ok(None);
-    }
-    let revision = tag.strip_prefix('"').and_then(|rest| rest.split(['-', '"']).next()?.parse().ok());
-    revision.map(Some).ok_or_else(|| {
-        Problem::invalid(format!("`If-Match` is `{tag}`; pass the ETag that the message was read with, or `*`"))
-    })
+/// The revision that an entry's tag begins with.
+fn revision_in(tag: &HeaderValue) -> Option<u64> {
+    tag.to_str().ok()?.trim().strip_prefix('"')?.split(['-', '"']).next()?.parse().ok()
 }

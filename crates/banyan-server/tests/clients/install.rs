@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use crate::client;
 
@@ -11,16 +12,23 @@ pub(crate) fn skip(test: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }
 
-/// Node.js, and the script among its packages.
-pub(crate) fn node() -> Result<Command, String> {
+/// Node.js, and a script among its packages.
+pub(crate) fn node(script: &str) -> Result<Command, String> {
     let place = place("node");
-    for file in ["package.json", "package-lock.json", "eventsource.js"] {
+    // Tests run side by side, and one of them installs.
+    static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
+    INSTALLED.get_or_init(|| install(&place)).clone()?;
+    std::fs::copy(client(script), place.join(script)).map_err(|error| error.to_string())?;
+    let mut command = Command::new("node");
+    command.arg(place.join(script));
+    Ok(command)
+}
+
+fn install(place: &Path) -> Result<(), String> {
+    for file in ["package.json", "package-lock.json"] {
         std::fs::copy(client(file), place.join(file)).map_err(|error| error.to_string())?;
     }
-    run(Command::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&place))?;
-    let mut command = Command::new("node");
-    command.arg(place.join("eventsource.js"));
-    Ok(command)
+    run(Command::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(place))
 }
 
 /// A Python that has the packages, and the script.

@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of this")]
 
 use banyan::{Banyan, Options};
-use banyan_server::{Running, Settings};
+use banyan_server::{Keys, NewKey, Running, Settings};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -11,7 +11,9 @@ use tokio::runtime::Runtime;
 pub struct Server {
     /// For example `http://127.0.0.1:40001`.
     pub url: String,
-    pub data: TempDir,
+    /// The secret of its key, which is empty when it needs none.
+    pub key: String,
+    data: TempDir,
     store: Banyan,
     settings: Settings,
     running: Option<Running>,
@@ -24,13 +26,24 @@ impl Server {
         Self::with(Options::default(), |_| {})
     }
 
+    /// A server that has a key, and answers nobody without one.
+    pub fn start_with_key() -> Self {
+        let mut server = Self::start();
+        server.pause();
+        let new = NewKey { name: "test".to_owned(), ..NewKey::default() };
+        server.key = Keys::open(server.data.path()).unwrap().create(new, 0).unwrap().1;
+        server.resume();
+        server
+    }
+
     /// A server with a store and settings of its own.
     pub fn with(options: Options, set: impl FnOnce(&mut Settings)) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let mut settings = Settings { listen: ([127, 0, 0, 1], 0).into(), ..Settings::default() };
         set(&mut settings);
         let (data, store) = (tempfile::tempdir().unwrap(), Banyan::in_memory(options).unwrap());
-        let mut server = Self { url: String::new(), data, store, settings, running: None, runtime };
+        let mut server =
+            Self { url: String::new(), key: String::new(), data, store, settings, running: None, runtime };
         server.resume();
         server
     }

@@ -1,0 +1,61 @@
+//! Schemathesis, which makes up requests from `/openapi.json`, finds no answer that is not as documented.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "support/server.rs"]
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the clients that are tested against are described.
+fn clients() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients")
+}
+
+/// The command, installed; or why it cannot be.
+fn schemathesis() -> Result<PathBuf, String> {
+    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemathesis");
+    let python = environment.join("bin/python3");
+    if !python.exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+    }
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+    run(Command::new(python).args(pip).arg(clients().join("requirements.txt")))?;
+    Ok(environment.join("bin/schemathesis"))
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[test]
+fn schemathesis_finds_nothing() {
+    let schemathesis = match schemathesis() {
+        Ok(schemathesis) => schemathesis,
+        Err(reason) => {
+            eprintln!("skipped: schemathesis cannot be installed: {reason}");
+            return;
+        }
+    };
+    // With a key, so that keys can be made along the way without shutting everybody out.
+    let server = server::Server::start_with_key();
+    let examples = std::env::var("BANYAN_SCHEMATHESIS_EXAMPLES").unwrap_or_else(|_| "8".to_owned());
+    let output = Command::new(schemathesis)
+        .arg("--config-file")
+        .arg(clients().join("schemathesis.toml"))
+        .args(["run", &format!("{}/openapi.json", server.url), "--max-examples", &examples, "--workers", "2"])
+        .args(["--header", &format!("Authorization: Bearer {}", server.key)])
+        // Taking away the key that it works with would end the run.
+        .args(["--exclude-operation-id", "removeKey"])
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("Tested"), "{said}");
+}
