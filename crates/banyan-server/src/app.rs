@@ -30,8 +30,6 @@ pub(crate) struct App {
     pub(crate) subscriptions: Arc<Semaphore>,
     /// Places for those who read the past for a stream, so that many who come back at once do not take all memory.
     pub(crate) readers: Arc<Semaphore>,
-    /// Places for WebSocket connections, which leave the count of the others when they are upgraded.
-    pub(crate) sockets: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 }
 
@@ -44,10 +42,9 @@ impl App {
     pub(crate) fn new(store: Banyan, settings: Settings, keys: Arc<Keys>, stop: watch::Receiver<bool>) -> Self {
         let rates = Rates::new(settings.limits.requests_per_second);
         let subscriptions = Arc::new(Semaphore::new(settings.limits.subscriptions));
-        let sockets = Arc::new(Semaphore::new(settings.limits.connections));
         let readers = Arc::new(Semaphore::new(READERS));
         let metrics = Metrics::new();
-        Self { store, settings, keys, metrics, rates, traces: None, subscriptions, readers, sockets, stop }
+        Self { store, settings, keys, metrics, rates, traces: None, subscriptions, readers, stop }
     }
 
     /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.
