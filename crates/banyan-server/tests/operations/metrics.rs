@@ -40,8 +40,7 @@ async fn what_happened_is_counted() {
 async fn with_keys_only_an_operator_sees_them() {
     let dir = tempfile::tempdir().unwrap();
     let keys = Keys::open(dir.path()).unwrap();
-    let mut key =
-        |new: serde_json::Value| keys.create(serde_json::from_value::<NewKey>(new).unwrap(), 0).unwrap().1;
+    let key = |new: serde_json::Value| keys.create(serde_json::from_value::<NewKey>(new).unwrap(), 0).unwrap().1;
     let operator = key(json!({"name": "operator"}));
     let scoped = key(json!({"name": "scoped", "scope": {"owner": "u_1"}}));
     let reader = key(json!({"name": "reader", "read_only": true}));
