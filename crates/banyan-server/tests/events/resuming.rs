@@ -84,9 +84,37 @@ fn all_subscribers_of_the_same_are_sent_the_same_bytes() {
     let replayed = &mut server.open("/v1/sessions/s/events?after=0");
     replayed.take(33);
     assert_eq!(streams[0].body, streams[1].body);
-    // A replay has the session's creation before the same bytes.
-    let text = |stream: &Stream| String::from_utf8(stream.body.clone()).unwrap();
-    assert!(text(replayed).ends_with(text(&streams[0]).trim_start_matches(":\n\n")));
+    // A replay has the session's creation before the same bytes. Where the past ends is another place.
+    let frames = |stream: &Stream| {
+        let text = String::from_utf8(stream.body.clone()).unwrap();
+        text.split("\n\n").filter(|block| block.contains("data: ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(frames(replayed)[1..], frames(&streams[0]));
+}
+
+#[test]
+fn a_position_alone_says_that_the_past_is_told_and_can_be_resumed_from() {
+    let server = Server::new();
+    server.session("s");
+    server.append("s", "past");
+    for path in ["/v1/events", "/v1/events?after=0", "/v1/sessions/s/events?type=session::deleted&after=0"] {
+        let mut stream = server.open(path);
+        while !String::from_utf8_lossy(&stream.body).lines().any(|line| line.starts_with("id: ")) {
+            stream.some_bytes();
+        }
+        let past = if path == "/v1/events?after=0" { 2 } else { 0 };
+        assert_eq!(stream.take(past).len(), past, "{path}");
+        drop(stream);
+    }
+    let mut stream = server.open("/v1/events");
+    let said = server.append("s", "heard");
+    let heard = stream.next().unwrap();
+    let upto = stream.told_upto.clone().unwrap();
+    assert!(*upto < *heard.position());
+    drop(stream);
+    // Who comes back with it hears what came after, and nothing else.
+    let again = Stream::open(server.at, "/v1/events", &[("Last-Event-ID", &upto)]).unwrap().take(1);
+    assert_eq!((&again[0], &again[0].json()["entry_id"]), (&heard, &json!(said)));
 }
 
 #[test]

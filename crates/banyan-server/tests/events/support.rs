@@ -153,6 +153,8 @@ pub(crate) struct Stream {
     /// Every byte of the body, without the framing of HTTP.
     pub(crate) body: Vec<u8>,
     pub(crate) comments: usize,
+    /// The position that came alone: the past has been told up to there.
+    pub(crate) told_upto: Option<String>,
     /// Every byte that came over the socket.
     pub(crate) wire: usize,
     ended: bool,
@@ -170,6 +172,7 @@ impl Stream {
             text: VecDeque::new(),
             body: Vec::new(),
             comments: 0,
+            told_upto: None,
             wire: 0,
             ended: false,
         };
@@ -240,7 +243,11 @@ impl Stream {
                     if !frame.data.is_empty() {
                         return Some(frame);
                     }
-                    assert_eq!(frame, Frame::default(), "a frame without data");
+                    // A position alone says up to where the past has been told; it is no frame of its own.
+                    let Frame { id, .. } = std::mem::take(&mut frame);
+                    if id.is_some() {
+                        self.told_upto = id;
+                    }
                 }
                 "" => self.comments += 1,
                 "id" => frame.id = Some(value.to_owned()),
