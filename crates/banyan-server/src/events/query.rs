@@ -35,6 +35,8 @@ impl Asked {
             match key.as_ref() {
                 "type" => asked.types.push(value.parse().map_err(Problem::from)?),
                 "session_id" => asked.session_id = Some(SessionId::from(value.as_ref())),
+                // As in the contract, a list without any role lets no message through.
+                "roles" if value.is_empty() => asked.roles = Some(Vec::new()),
                 "roles" => asked.roles = Some(value.split(',').map(role).collect::<Result<_, _>>()?),
                 "metadata" => asked.metadata = Some(object(&value)?),
                 "after" => asked.after = Some(value.into_owned()),

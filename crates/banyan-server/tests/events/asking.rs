@@ -38,7 +38,6 @@ fn what_is_not_understood_is_refused_before_the_stream_starts() {
         "type=",
         "type=session::created&type=nothing",
         "roles=user,robot",
-        "roles=",
         "roles=user,,assistant",
         "roles=user&type=session::deleted",
         "metadata=%7B",
