@@ -7,12 +7,12 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
-run: ## Build, open an empty data directory, and walk through a first session
+run: ## Build, and serve a new, empty data directory on 127.0.0.1:7420
 	cargo build --release --package banyan-cli
-	$(TARGET)/release/banyan tour
+	@dir=$$(mktemp -d) && exec $(TARGET)/release/banyan serve --data "$$dir"
 
+# The tests of banyan-cli have the command built before any test runs.
 test: ## Run every test
-	cargo build --profile checked --package banyan-cli
 	BANYAN_BIN=$(TARGET)/checked/banyan cargo test --profile checked --workspace --exclude banyan-bench
 
 lint: ## Check formatting and lints
@@ -25,7 +25,7 @@ bench: ## Measure against peers and write docs/benchmarks.md
 soak: ## Crash for a long time, simulated and real (MINUTES=30)
 	cargo build --release --package banyan-cli
 	BANYAN_BIN=$(TARGET)/release/banyan BANYAN_SOAK_MINUTES=$${MINUTES:-30} \
-		cargo test --release --package banyan-sim -- --ignored --nocapture
+		cargo test --release --package banyan-sim -- --ignored --nocapture --test-threads 1
 
 fuzz: ## Fuzz the readers of untrusted bytes (SECONDS_EACH=60)
 	./fuzz/run.sh $${SECONDS_EACH:-60}

@@ -19,7 +19,7 @@ use crate::workbench::{Outcome, Workbench};
 
 const MANY: usize = 1000;
 const SOME: usize = 100;
-const EVENT: &[u8] = b"\nid:";
+const EVENT: &[u8] = b"\nevent: session::";
 
 pub(crate) fn run(bench: &Workbench) -> Outcome<Section> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use banyan::{Banyan, CallError, Durability, OpenError, Options, Start, Subscription, block_on};
-use banyan_log::disk::{Disk, MemDisk};
+use banyan_log::disk::{Disk, MemDisk, Mishap, Moment};
 use banyan_model::{Error, Position};
 
 use crate::check::Expected;
@@ -21,6 +21,16 @@ pub struct Driver {
     acknowledged: Model,
     under_way: Option<(Call, Model)>,
     live: Vec<Told>,
+    watched: Option<MemDisk>,
+    stretches: Vec<Stretch>,
+}
+
+/// Moments of a disk during which the same was known.
+pub struct Stretch {
+    /// What was known.
+    pub expected: Expected,
+    /// The moments, in order.
+    pub moments: Vec<Moment>,
 }
 
 /// Small segments, small caches, and no thread that works on its own: the same calls do the same to the disk.
@@ -39,6 +49,18 @@ pub fn options() -> Options {
         },
         ..Options::default()
     }
+}
+
+/// The same with caches that hold everything, for a store that is only read.
+fn roomy_options() -> Options {
+    let small = options();
+    let log = banyan_log::Options { open_files: 256, ..small.log };
+    Options { cached_sessions: 256, cached_entries: 100_000, log, ..small }
+}
+
+/// Opens a store on a disk, to read everything once and quickly.
+pub fn open_roomy(disk: &MemDisk) -> Result<Banyan, OpenError> {
+    Banyan::open_on(Arc::new(disk.clone()), None, roomy_options())
 }
 
 /// Opens a store on a disk.
@@ -67,7 +89,32 @@ impl Driver {
         let mut subscription = events::subscribe(&store, Start::After(Position::BEGINNING))?;
         let live = events::drain(&mut subscription)?;
         let workload = Workload::new("w", seed);
-        Ok(Self { disk, store, subscription, workload, acknowledged, under_way: None, live })
+        let (watched, stretches) = (None, Vec::new());
+        Ok(Self { disk, store, subscription, workload, acknowledged, under_way: None, live, watched, stretches })
+    }
+
+    /// Opens a store on an empty disk, of which every moment is kept for [`stretches`](Self::stretches).
+    pub fn watched(disk: &MemDisk, seed: u64, mishap: Mishap) -> Self {
+        disk.keep_moments(mishap);
+        let opened = Self::open(disk, seed, Model::default());
+        let mut driver = opened.unwrap_or_else(|error| panic!("an empty disk does not open: {error}"));
+        driver.watched = Some(disk.clone());
+        driver.end_stretch();
+        driver
+    }
+
+    /// The moments since this was last asked.
+    pub fn stretches(&mut self) -> Vec<Stretch> {
+        std::mem::take(&mut self.stretches)
+    }
+
+    /// What is known is about to change.
+    fn end_stretch(&mut self) {
+        let moments = self.watched.as_ref().map(MemDisk::moments).unwrap_or_default();
+        if !moments.is_empty() {
+            let expected = self.expected();
+            self.stretches.push(Stretch { expected, moments });
+        }
     }
 
     /// What is known by now, for whoever opens the store next.
@@ -113,6 +160,7 @@ impl Driver {
                 unknown => panic!("{unknown}"),
             })?;
             let answer = serde_json::from_str(&answer).unwrap();
+            self.end_stretch();
             self.acknowledged = call.learn(after, &answer);
             self.under_way = None;
             self.live.extend(events::drain(&mut self.subscription).unwrap());
@@ -132,6 +180,7 @@ impl Driver {
         let stopped = |error: OpenError| Stopped(Error::storage(error.to_string()));
         self.store = Banyan::open_on(Arc::clone(&self.disk), None, options()).map_err(stopped)?;
         self.subscription = events::subscribe(&self.store, Start::Now).map_err(Stopped)?;
+        self.end_stretch();
         Ok(())
     }
 }

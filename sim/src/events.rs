@@ -1,6 +1,7 @@
 //! What subscribers are told: the past again is what was told live, and leads to the present.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use banyan::{Banyan, Delivery, Start, Subscribe, Subscription};
 use banyan_model::{Error, Event, EventFilter, EventType, Position};
@@ -42,17 +43,36 @@ pub fn subscribe(store: &Banyan, start: Start) -> Result<Subscription, Error> {
 
 /// What a subscription has to tell by now.
 pub fn drain(subscription: &mut Subscription) -> Result<Vec<Told>, Error> {
-    let mut told = Vec::new();
-    while let Some(delivery) = subscription.try_next()? {
-        let Delivery::Event(event) = delivery else { panic!("{delivery:?} after {} events", told.len()) };
-        told.push(Told::new(&event));
-    }
-    Ok(told)
+    Ok(events(subscription)?.iter().map(|event| Told::new(event)).collect())
 }
 
-/// Everything from the beginning on.
+fn events(subscription: &mut Subscription) -> Result<Vec<Arc<Event>>, Error> {
+    let mut events = Vec::new();
+    while let Some(delivery) = subscription.try_next()? {
+        let Delivery::Event(event) = delivery else { panic!("{delivery:?} after {} events", events.len()) };
+        events.push(event);
+    }
+    Ok(events)
+}
+
+/// Every event from the beginning on.
+pub fn all(store: &Banyan) -> Vec<Arc<Event>> {
+    all_after(store, Position::BEGINNING)
+}
+
+/// Every event after a position.
+pub fn all_after(store: &Banyan, position: Position) -> Vec<Arc<Event>> {
+    events(&mut subscribe(store, Start::After(position)).unwrap()).unwrap()
+}
+
+/// Every event from the beginning on, as a subscriber sees them.
 pub fn replay(store: &Banyan) -> Vec<Told> {
-    let told = drain(&mut subscribe(store, Start::After(Position::BEGINNING)).unwrap()).unwrap();
+    told(&all(store))
+}
+
+/// Events as a subscriber sees them.
+pub fn told(events: &[Arc<Event>]) -> Vec<Told> {
+    let told: Vec<Told> = events.iter().map(|event| Told::new(event)).collect();
     let in_order = told.windows(2).all(|pair| pair[0].position < pair[1].position);
     assert!(in_order, "positions grow: {:?}", told.iter().map(|event| event.position).collect::<Vec<_>>());
     told

@@ -21,5 +21,6 @@ pub mod loop_fs;
 pub mod model;
 pub mod observe;
 pub mod predict;
+pub mod reopen;
 pub mod seeds;
 pub mod workload;

@@ -1,5 +1,6 @@
 //! What can be typed after `banyan`.
 
+use std::env;
 use std::path::PathBuf;
 
 use banyan::Durability;
@@ -9,11 +10,12 @@ use serde::de::{DeserializeOwned, IntoDeserializer, value};
 use serde_json::Value;
 
 use crate::commands::Command;
+use crate::failure::Failure;
 
 /// The session database for AI agents.
 ///
 /// Sessions are conversations: messages in a tree, stored one file a session, durable when a call is answered.
-/// Commands work on a data directory, which one process owns at a time.
+/// Commands work on a data directory, which one process owns at a time, or ask the server that owns it.
 #[derive(Parser)]
 #[command(name = "banyan", version, arg_required_else_help = true, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -26,40 +28,87 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   banyan tour                                        a first session, step by step
+  banyan serve                                       serve the data directory over HTTP
   banyan call session::create '{\"title\":\"Hello\"}'    start a session
   banyan ls                                          the sessions, newest change first
   banyan show s_0199                                 read one; the beginning of its id is enough
   banyan call --list                                 every function there is
+  banyan ls --url http://127.0.0.1:7420              ask a server instead of opening the directory
 
-Exit codes: 0 done, 1 refused (or damage found), 2 not understood, 3 trouble with storage.";
+Exit codes: 0 done, 1 refused (or damage found), 2 not understood, 3 trouble with storage or the server.";
 
 /// What every command understands.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct Globals {
     /// The data directory [default: $BANYAN_DATA, then the platform's place for data]
     #[arg(long, global = true, value_name = "DIR", help_heading = "For every command")]
     pub(crate) data: Option<PathBuf>,
+    /// The server to ask, instead of opening a data directory [default: $BANYAN_URL]
+    #[arg(long, global = true, value_name = "URL", help_heading = "For every command")]
+    pub(crate) url: Option<String>,
+    /// The key to show to the server
+    #[arg(long, global = true, value_name = "KEY", env = "BANYAN_KEY", hide_env_values = true)]
+    #[arg(help_heading = "For every command")]
+    pub(crate) key: Option<String>,
+    /// A file of certificates (PEM) to trust, for a server whose own is not signed by a public authority
+    #[arg(long, global = true, value_name = "FILE", env = "BANYAN_CA", hide_env_values = true)]
+    #[arg(help_heading = "For every command")]
+    pub(crate) ca: Option<PathBuf>,
     /// Print data and errors as JSON, one object a line
     #[arg(long, global = true, help_heading = "For every command")]
     pub(crate) json: bool,
-    /// When a change is answered: once it survives a power cut, or once the system has it
-    #[arg(long, global = true, value_enum, default_value = "synced", help_heading = "For every command")]
-    pub(crate) durability: DurabilityArg,
+    /// When a change is answered: once it survives a power cut, or once the system has it [default: synced]
+    #[arg(long, global = true, value_enum, help_heading = "For every command")]
+    pub(crate) durability: Option<DurabilityArg>,
+}
+
+/// Who answers calls.
+pub(crate) enum Target {
+    /// A data directory, which this process opens.
+    Directory,
+    /// A server at this address.
+    Server(String),
 }
 
 impl Globals {
-    /// How to begin the next command on the same data.
+    /// Who answers: what was typed comes before what the environment says.
+    pub(crate) fn target(&self) -> Result<Target, Failure> {
+        match (&self.url, &self.data) {
+            (Some(_), Some(_)) => {
+                Err(Failure::usage("--url asks a server and --data opens a directory; pass one of them"))
+            }
+            (Some(url), None) => Ok(Target::Server(url.clone())),
+            (None, Some(_)) => Ok(Target::Directory),
+            (None, None) => Ok(match env::var("BANYAN_URL") {
+                Ok(url) if !url.is_empty() => Target::Server(url),
+                _ => Target::Directory,
+            }),
+        }
+    }
+
+    /// Refuses a server, for a command that works on files.
+    pub(crate) fn no_server(&self, why: &str) -> Result<(), Failure> {
+        match self.target()? {
+            Target::Directory => Ok(()),
+            Target::Server(url) => {
+                Err(Failure::usage(format!("{why}, which {url} cannot be asked to do; pass --data DIR")))
+            }
+        }
+    }
+
+    /// How to begin the next command on the same data. A key is a secret, and left out.
     pub(crate) fn prompt(&self) -> String {
-        let program = std::env::args().next().unwrap_or_else(|| "banyan".to_owned());
-        match &self.data {
-            Some(dir) => format!("{} --data {}", quoted(&program), quoted(&dir.display().to_string())),
-            None => quoted(&program),
+        let program = quoted(&env::args().next().unwrap_or_else(|| "banyan".to_owned()));
+        match (&self.url, &self.data) {
+            (Some(url), _) => format!("{program} --url {}", quoted(url)),
+            (None, Some(dir)) => format!("{program} --data {}", quoted(&dir.display().to_string())),
+            (None, None) => program,
         }
     }
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/\\:._-+=@%~".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
@@ -68,12 +117,23 @@ fn quoted(word: &str) -> String {
 }
 
 /// When a change is answered.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Default, ValueEnum)]
 pub(crate) enum DurabilityArg {
     /// Once it survives a power cut
+    #[default]
     Synced,
     /// Once it survives the end of the process, but maybe not a power cut
     Buffered,
+}
+
+impl DurabilityArg {
+    /// The word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Synced => "synced",
+            Self::Buffered => "buffered",
+        }
+    }
 }
 
 impl From<DurabilityArg> for Durability {

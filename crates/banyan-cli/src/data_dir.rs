@@ -8,12 +8,11 @@ use crate::failure::Failure;
 
 /// `--data`, then `BANYAN_DATA`, then the platform's place for data.
 pub(crate) fn data_dir(globals: &Globals) -> Result<PathBuf, Failure> {
-    globals.data.clone().or_else(|| path("BANYAN_DATA")).or_else(platform).ok_or_else(|| {
-        Failure::usage("there is no telling where the data directory is; pass --data DIR or set BANYAN_DATA")
-    })
+    globals.data.clone().or_else(|| path("BANYAN_DATA")).map_or_else(platform, Ok)
 }
 
-fn platform() -> Option<PathBuf> {
+/// The platform's place for data.
+pub(crate) fn platform() -> Result<PathBuf, Failure> {
     let place = if cfg!(windows) {
         path("APPDATA")
     } else if cfg!(target_os = "macos") {
@@ -24,7 +23,9 @@ fn platform() -> Option<PathBuf> {
             .filter(|dir| dir.is_absolute())
             .or_else(|| path("HOME").map(|home| home.join(".local/share")))
     };
-    place.map(|place| place.join("banyan"))
+    place.map(|place| place.join("banyan")).ok_or_else(|| {
+        Failure::usage("there is no telling where the data directory is; pass --data DIR or set BANYAN_DATA")
+    })
 }
 
 fn path(variable: &str) -> Option<PathBuf> {

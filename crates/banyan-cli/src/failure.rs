@@ -9,6 +9,7 @@ use banyan::{CallError, LogError, OpenError};
 use serde_json::json;
 
 use crate::args::Globals;
+use crate::notice;
 
 /// Why a command did not do what it was asked.
 pub(crate) enum Failure {
@@ -16,7 +17,7 @@ pub(crate) enum Failure {
     Refused(Refusal),
     /// What was typed cannot be done.
     Usage(Refusal),
-    /// The data could not be opened, read or written.
+    /// The data could not be opened, read or written, or the server that has it not be reached.
     Storage(Refusal),
     /// Damage was found and has been reported.
     Damage,
@@ -40,23 +41,39 @@ impl Failure {
         Self::Usage(Refusal { code: "cli/usage".to_owned(), message: message.into(), next: None })
     }
 
+    /// The call was understood, and the answer is no.
+    pub(crate) fn refused(code: &str, message: impl Into<String>) -> Self {
+        Self::Refused(Refusal { code: code.to_owned(), message: message.into(), next: None })
+    }
+
     /// The data could not be opened, read or written.
     pub(crate) fn storage(message: impl Into<String>) -> Self {
-        Self::Storage(Refusal {
-            code: ErrorCode::Storage.as_str().to_owned(),
-            message: message.into(),
-            next: None,
-        })
+        Self::trouble(ErrorCode::Storage.as_str(), message)
+    }
+
+    /// Something that is needed does not work.
+    pub(crate) fn trouble(code: &str, message: impl Into<String>) -> Self {
+        Self::Storage(Refusal { code: code.to_owned(), message: message.into(), next: None })
+    }
+
+    /// There is no such function.
+    pub(crate) fn unknown_function(message: String) -> Self {
+        let next = Some("banyan call --list".to_owned());
+        Self::Usage(Refusal { code: "call/unknown_function".to_owned(), message, next })
     }
 
     /// A data directory could not be opened.
     pub(crate) fn opening(dir: &Path, error: OpenError) -> Self {
+        let place = dir;
         let dir = dir.display();
         match error {
             OpenError::Log(LogError::Locked { owner }) => {
                 let owner = owner.trim();
-                let owner = if owner.is_empty() { String::new() } else { format!(" ({owner})") };
-                Self::storage(format!("{dir} is in use by another process{owner}; stop that one first"))
+                let told = if owner.is_empty() { String::new() } else { format!(" ({owner})") };
+                Self::storage(match notice::read(place, owner) {
+                    Some(url) => format!("{dir} is in use by a server{told}; ask that one with --url {url}"),
+                    None => format!("{dir} is in use by another process{told}; stop that one first"),
+                })
             }
             OpenError::Session(error) => error.into(),
             error @ (OpenError::Log(_) | OpenError::Index(_)) => {
@@ -146,11 +163,7 @@ impl From<CallError> for Failure {
         let message = error.to_string();
         match error {
             CallError::Refused(error) => error.into(),
-            CallError::UnknownFunction { .. } => Self::Usage(Refusal {
-                code: "function/not_found".to_owned(),
-                message,
-                next: Some("banyan call --list".to_owned()),
-            }),
+            CallError::UnknownFunction { .. } => Self::unknown_function(message),
         }
     }
 }

@@ -64,3 +64,25 @@ impl Progress for Bar {
         });
     }
 }
+
+/// The same for a server, whose warnings are part of its log.
+#[derive(Default)]
+pub(crate) struct Logged(Bar);
+
+impl Progress for Logged {
+    fn begin(&self, what: &str, steps: u64) {
+        self.0.begin(what, steps);
+    }
+
+    fn step(&self, done: u64) {
+        self.0.step(done);
+    }
+
+    fn end(&self) {
+        self.0.end();
+    }
+
+    fn warn(&self, warning: &str) {
+        tracing::warn!(target: "banyan", "{warning}");
+    }
+}

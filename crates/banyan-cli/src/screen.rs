@@ -18,6 +18,12 @@ pub(crate) struct Screen {
 pub(crate) enum Style {
     /// The name of what follows.
     Heading,
+    /// The person who speaks.
+    User,
+    /// The assistant who speaks.
+    Assistant,
+    /// Not prose.
+    Code,
     /// Less important than the rest.
     Aside,
     /// Well.
@@ -51,6 +57,9 @@ impl Screen {
     pub(crate) fn paint(&self, style: Style, text: &str) -> String {
         let code = match style {
             Style::Heading => "1",
+            Style::User => "1;36",
+            Style::Assistant => "1;35",
+            Style::Code => "36",
             Style::Aside => "2",
             Style::Good => "32",
             Style::Busy => "33",

@@ -2,6 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
 /// How long ago a time in milliseconds since 1970 was.
 pub(crate) fn ago(then_ms: i64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -20,6 +24,22 @@ fn since(seconds: i64) -> String {
         _ if seconds < 60 * DAY => format!("{} ago", count(seconds / DAY, "day")),
         _ if seconds < 730 * DAY => format!("{} ago", count(seconds / (30 * DAY), "month")),
         _ => format!("{} ago", count(seconds / (365 * DAY), "year")),
+    }
+}
+
+/// Tells times of day, and the date when it is another one than before.
+#[derive(Default)]
+pub(crate) struct Clock {
+    date: Option<Date>,
+}
+
+impl Clock {
+    /// The local time of a moment in milliseconds since 1970.
+    pub(crate) fn tell(&mut self, ms: i64) -> String {
+        let Ok(moment) = Timestamp::from_millisecond(ms) else { return "at an unknown time".to_owned() };
+        let moment = moment.to_zoned(TimeZone::system());
+        let known = self.date.replace(moment.date()) == Some(moment.date());
+        moment.strftime(if known { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string()
     }
 }
 

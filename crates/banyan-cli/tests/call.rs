@@ -37,8 +37,8 @@ fn refused_calls_unknown_functions_and_slips_have_their_own_exit_codes() {
     let refused = |args: &[&str]| place.run(&[&["--json"], args].concat()).refusal();
     assert_eq!(refused(&["call", "session::append", &append]), (Some(1), "session/not_found".into()));
     assert_eq!(refused(&["call", "session::append", "{"]), (Some(1), "session/invalid_request".into()));
-    assert_eq!(refused(&["call", "session::apend"]), (Some(2), "function/not_found".into()));
-    assert_eq!(refused(&["call", "session::apend", "--schema"]), (Some(2), "function/not_found".into()));
+    assert_eq!(refused(&["call", "session::apend"]), (Some(2), "call/unknown_function".into()));
+    assert_eq!(refused(&["call", "session::apend", "--schema"]), (Some(2), "call/unknown_function".into()));
     assert_eq!(place.run(&["call"]).code, Some(2));
     assert_eq!(place.run(&["call", "--list", "session::get"]).code, Some(2));
 }

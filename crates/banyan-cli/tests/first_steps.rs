@@ -35,11 +35,12 @@ fn without_data_the_tour_takes_place_in_a_new_temporary_directory() {
 #[test]
 fn every_command_teaches_by_example() {
     let place = Place::new();
-    for command in ["tour", "call", "ls", "show", "tail", "fork", "rm", "verify"] {
+    for command in ["tour", "serve", "config", "key", "call", "ls", "show", "tail", "fork", "rm", "verify"] {
         let help = place.run(&[command, "--help"]).ok().out;
         let example = format!("  banyan {command}");
         assert!(help.contains("Examples:") && help.contains(&example), "{help}");
     }
+    assert!(place.run(&["serve", "--help"]).ok().out.contains("SIGTERM and SIGINT stop it"));
     assert!(place.run(&["--help"]).ok().out.contains("Exit codes:"));
     assert_eq!(place.run(&["--version"]).ok().out, format!("banyan {}\n", env!("CARGO_PKG_VERSION")));
     assert_eq!(place.run(&[]).code, Some(2));

@@ -85,28 +85,32 @@ fn a_conversation_reads_like_one() {
     let said = place.run(&["show", "talk", "--custom"]).ok();
 
     let lines: Vec<&str> = said.out.lines().collect();
-    let conversation: Vec<&str> = lines[2..]
-        .iter()
-        .map(|line| if line.contains(" ago") { line.rsplit_once(" · ").unwrap().0 } else { line })
-        .collect();
+    let conversation = &lines[2..];
     assert_eq!(lines[0], "A talk");
     assert_eq!(lines[1], "talk · idle · 5 messages · changed just now");
     assert_eq!(
         conversation,
         [
             "",
-            "user",
+            "user · 2024-06-07 22:40",
             "What is in the folder?",
             "",
-            "assistant · m-1",
-            "I should look.",
+            "assistant · m-1 · 22:40",
+            "┊ I should look.",
+            "",
             "Let me look.",
-            "→ fs::list {\"path\":\".\"}",
-            "← fs::list a.txt (+ 2 lines)",
+            "",
+            "→ fs::list path: .",
+            "← fs::list",
+            "  a.txt",
+            "  b.txt",
+            "  c.txt",
+            "",
             "Three files.",
             "",
-            "user",
+            "user · 1970-01-01 00:00",
             "[image image/png, 11 B]",
+            "",
             "Like this?",
             "· note {\"n\":1}",
         ]
@@ -114,6 +118,34 @@ fn a_conversation_reads_like_one() {
     let entries = place.run(&["show", "talk", "--json"]).ok().json_lines();
     assert_eq!(entries.len(), 5);
     assert_eq!(entries[0]["message"], user("What is in the folder?"));
+}
+
+#[test]
+fn what_is_long_is_cut_with_a_hint_and_shown_whole_when_asked() {
+    let place = Place::new();
+    place.session("long", "", &[]);
+    let numbers = |upto: usize| (1..=upto).map(|number| format!("line {number}")).collect::<Vec<_>>().join("\n");
+    let append =
+        |message: Value| place.call("session::append", &json!({"session_id": "long", "message": message}));
+    append(assistant(json!([
+        {"type": "thinking", "text": numbers(12)},
+        {"type": "text", "text": numbers(12)},
+        {"type": "function_call", "id": "c1", "function_id": "run", "arguments": {"n": 2, "script": numbers(12)}},
+    ])));
+    append(json!({"role": "function_result", "function_call_id": "c1", "function_id": "run", "timestamp": 1,
+        "content": [{"type": "text", "text": numbers(40)}], "is_error": true}));
+
+    let short = place.run(&["show", "long"]).ok().out;
+    let told = |hint: &str| short.lines().filter(|line| *line == hint).count();
+    assert_eq!(told("┊ … 4 lines more (--full shows all)"), 1, "{short}");
+    assert_eq!(told("          … 4 lines more (--full shows all)"), 1, "{short}");
+    assert_eq!(told("  … 32 lines more (--full shows all)"), 1, "{short}");
+    assert!(short.contains("\n← run failed:\n  line 1\n"), "{short}");
+    assert!(short.contains("\n→ run\n  n: 2\n  script: line 1\n          line 2\n"), "{short}");
+    assert!(short.contains(&numbers(12)), "what was said is never cut: {short}");
+
+    let full = place.run(&["show", "long", "--full"]).ok().out;
+    assert!(full.contains("\n  line 40\n") && !full.contains("--full"), "{full}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn blank_lines_are_skipped_and_every_other_line_is_answered() {
             (Value::Null, invalid.clone()),
             (Value::Null, invalid.clone()),
             (json!(1), invalid.clone()),
-            (json!(2), json!("function/not_found")),
+            (json!(2), json!("call/unknown_function")),
             (json!(3), invalid),
             (Value::Null, Value::Null),
         ]

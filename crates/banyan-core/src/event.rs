@@ -1,11 +1,12 @@
 //! What subscribers are told about records. Live and replayed, the same function tells it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use banyan_model::{
     AgentMessage, CommitNo, CreatedEvent, CustomPayload, DeletedEvent, EntryId, Error, Event, EventPayload,
-    MessageAddedEvent, MessageUpdatedEvent, MetaUpdatedEvent, Object, Position, Raw, Revision, Role, Seq,
-    SessionEntry, SessionId, SessionStatus, StatusChangedEvent,
+    MessageAddedEvent, MessageUpdatedEvent, MetaUpdatedEvent, Object, Position, Raw, Role, Seq, SessionEntry,
+    SessionId, SessionStatus, StatusChangedEvent,
 };
 
 use crate::record::{Envelope, Grew, LegacyRecord, MetaSet, Record, StoredRecord};
@@ -23,6 +24,8 @@ pub struct Narrator {
     metadata: Option<Arc<Object>>,
     status: SessionStatus,
     growing: Option<(EntryId, AgentMessage)>,
+    /// Which additions of a line are told.
+    additions: Range<usize>,
     last: Position,
     told_any: bool,
 }
@@ -37,6 +40,7 @@ impl Narrator {
             metadata: None,
             status: SessionStatus::Idle,
             growing: None,
+            additions: 0..usize::MAX,
             last: Position::BEGINNING,
             told_any: false,
         }
@@ -58,6 +62,14 @@ impl Narrator {
     #[must_use]
     pub fn with_status(mut self, status: SessionStatus) -> Self {
         self.status = status;
+        self
+    }
+
+    /// Tells only these additions of a line that grew. Each is told as the whole message, so all of them can be much more than
+    /// the line.
+    #[must_use]
+    pub fn with_additions(mut self, additions: Range<usize>) -> Self {
+        self.additions = additions;
         self
     }
 
@@ -192,8 +204,12 @@ impl Narrator {
         };
         let mut events = Vec::with_capacity(grew.adds.len());
         let mut revision = grew.revision;
-        for add in &grew.adds {
+        for (at, add) in grew.adds.iter().enumerate() {
             extend_text(&mut message, grew.block, &add.text);
+            if !self.additions.contains(&at) {
+                revision = revision.next();
+                continue;
+            }
             let payload = MessageUpdatedEvent {
                 session_id: self.session_id.clone(),
                 entry_id: grew.entry_id.clone(),
@@ -205,7 +221,7 @@ impl Narrator {
             let commit = CommitNo(envelope.commit.0.saturating_add(add.commits_since));
             let event = self.event(commit, EventPayload::MessageUpdated(payload), Some(message.role()));
             events.push(event.with_added(grew.block, &add.text));
-            revision = Revision(revision.0 + 1);
+            revision = revision.next();
         }
         self.growing = Some((grew.entry_id.clone(), message));
         Ok(events)

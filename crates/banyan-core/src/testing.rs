@@ -13,8 +13,8 @@ use crate::born::Born;
 use crate::decide::{self, Ctx, Decision, Ids};
 use crate::limits::Limits;
 use crate::record::{
-    AddPlace, Grew, Head, Record, StoredRecord, body_text, close_grew, encode, encode_add, open_grew, parse_full,
-    parse_full_open, seal,
+    AddPlace, Envelope, Grew, Head, Record, StoredRecord, body_text, close_grew, encode, encode_add, open_grew,
+    parse_full, parse_full_open, seal,
 };
 use crate::state::{LiveAdd, Node, NodeIx, SessionState, StateFault, Written, extend_text};
 
@@ -135,9 +135,12 @@ impl Session {
     fn write(&mut self, record: &Record) {
         self.close();
         let start = self.file.len();
-        encode(record, self.state.next_seq(), self.now_ms, &mut self.file);
-        seal(&mut self.file, start, CommitNo(self.commit));
-        let head = Head::parse(&self.file[start..]).unwrap();
+        let envelope =
+            Envelope { seq: self.state.next_seq(), time_ms: self.now_ms, commit: CommitNo(self.commit) };
+        let spots = encode(record, envelope.seq, envelope.time_ms, &mut self.file);
+        seal(&mut self.file, start, envelope.commit);
+        let head = Head::written(record, envelope, &spots).unwrap();
+        assert_eq!(Head::parse(&self.file[start..]).unwrap(), head);
         let faults = self.state.apply(&head, start as u64, (self.file.len() - start) as u32);
         assert_eq!(faults, vec![]);
     }

@@ -45,6 +45,11 @@ impl Catalogue {
         Ok(Self::new(Home::Memory, Some(store)))
     }
 
+    /// One that no file holds, and in which there is nothing yet; [`Catalogue::rebuild`] comes first.
+    pub fn unbuilt_in_memory() -> Self {
+        Self::new(Home::Memory, None)
+    }
+
     fn new(home: Home, store: Option<Store>) -> Self {
         Self { home, overlay: Mutex::default(), flush: Mutex::default(), store: RwLock::new(store) }
     }
@@ -216,6 +221,21 @@ impl Catalogue {
                 tx.execute("INSERT OR REPLACE INTO state (name, value) VALUES (?1, ?2)", [name, value])?;
                 Ok(())
             })
+        })
+    }
+
+    /// Takes a value away for good: not even a power cut brings it back.
+    pub fn take_state(&self, name: &str) -> Result<Option<String>, IndexError> {
+        if self.state(name)?.is_none() {
+            return Ok(None);
+        }
+        self.with_store(|store| {
+            let taken = store.write(|tx| {
+                let mut statement = tx.prepare_cached("DELETE FROM state WHERE name = ?1 RETURNING value")?;
+                Ok(statement.query_row([name], |row| row.get(0)).optional()?)
+            })?;
+            store.sync()?;
+            Ok(taken)
         })
     }
 

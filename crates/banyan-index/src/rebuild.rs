@@ -13,9 +13,9 @@ use crate::error::IndexError;
 use crate::open::{building, discard};
 use crate::row::Row;
 use crate::schema;
-use crate::store::{Home, Store};
+use crate::store::{self, Home, Store};
 use crate::tags::ANY_STATUS;
-use crate::write::{row_labels, store, use_blobs};
+use crate::write;
 
 /// Takes the rows of a rebuild.
 pub struct Sink {
@@ -28,9 +28,9 @@ pub struct Sink {
 impl Sink {
     /// Adds a file, with all the blobs that it refers to. A session may be listed once only.
     pub fn put(&mut self, row: &Row) -> Result<(), IndexError> {
-        let labels = row_labels(row);
-        let num = store(&self.conn, None, row, &labels)?;
-        use_blobs(&self.conn, num, &row.blobs)?;
+        let labels = write::row_labels(row);
+        let num = write::store(&self.conn, None, row, &labels).map_err(|error| in_two_rows(row, error))?;
+        write::use_blobs(&self.conn, num, &row.blobs)?;
         self.rows += 1;
         self.most_pairs = self.most_pairs.max(labels.pairs.len());
         Ok(())
@@ -52,7 +52,7 @@ pub(crate) fn build<E: From<IndexError>>(
             discard(&building(path))?;
             schema::builder(&building(path))?
         }
-        Home::Memory => schema::memory_builder()?,
+        Home::Memory => store::spare().map_or_else(schema::memory_builder, Ok)?,
     };
     conn.execute_batch("BEGIN").map_err(IndexError::from)?;
     let mut sink = Sink { conn, rows: 0, most_pairs: 0 };
@@ -74,11 +74,10 @@ fn complete(sink: &Sink, applied: CommitNo) -> Result<(), IndexError> {
     fill_order(sink, "by_updated", "updated_at", "1 << status")?;
     fill_order(sink, "by_created", "created_at", &ANY_STATUS.to_string())?;
     conn.execute_batch(schema::INDEXES).map_err(|error| twice(conn, error))?;
-    conn.execute(
-        "UPDATE mark SET value = (SELECT count(*) FROM session WHERE hidden = 0) WHERE name = 'sessions'",
-        (),
-    )?;
-    conn.execute("UPDATE mark SET value = ?1 WHERE name = 'applied'", [applied.get().cast_signed()])?;
+    let count = "UPDATE mark SET value = (SELECT count(*) FROM session WHERE hidden = 0) WHERE name = 'sessions'";
+    conn.prepare_cached(count)?.execute(())?;
+    let apply = "UPDATE mark SET value = ?1 WHERE name = 'applied'";
+    conn.prepare_cached(apply)?.execute([applied.get().cast_signed()])?;
     conn.execute_batch("COMMIT")?;
     Ok(())
 }
@@ -88,7 +87,7 @@ fn fill_order(sink: &Sink, order: &str, at: &str, bits: &str) -> Result<(), Inde
     let Sink { conn, most_pairs, .. } = sink;
     // `n` numbers the pairs of a session, which are eight bytes each.
     let sql = format!(
-        "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {most_pairs}) \
+        "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1) \
          INSERT INTO {order} (tag, at, id, num, signature) \
          SELECT CASE status WHEN 0 THEN x'00' WHEN 1 THEN x'01' WHEN 2 THEN x'02' ELSE x'03' END, {at}, id, num, \
          signature | ({bits}) FROM session WHERE hidden = 0 \
@@ -100,12 +99,27 @@ fn fill_order(sink: &Sink, order: &str, at: &str, bits: &str) -> Result<(), Inde
          FROM session WHERE hidden = 0 AND pairs = x'' AND signature <> 0 \
          ORDER BY 1, 2, 3"
     );
-    conn.execute_batch(&sql).map_err(|error| twice(conn, error))
+    let filled = conn.prepare_cached(&sql).and_then(|mut fill| fill.execute([*most_pairs as i64]));
+    filled.map(drop).map_err(|error| twice(conn, error))
+}
+
+/// Names the session whose row breaks a uniqueness, where the indexes are there already.
+fn in_two_rows(row: &Row, error: IndexError) -> IndexError {
+    match &error {
+        IndexError::Database(cause) if is_twice(cause) => {
+            IndexError::Twice { session_id: row.file.key.session_id.to_string() }
+        }
+        _ => error,
+    }
+}
+
+fn is_twice(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }
 
 /// Names the session behind a broken uniqueness.
 fn twice(conn: &Connection, error: rusqlite::Error) -> IndexError {
-    if error.sqlite_error_code() != Some(rusqlite::ErrorCode::ConstraintViolation) {
+    if !is_twice(&error) {
         return error.into();
     }
     let sql = "SELECT id FROM session GROUP BY id, CASE hidden WHEN 0 THEN '' ELSE born END HAVING count(*) > 1";

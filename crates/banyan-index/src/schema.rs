@@ -56,13 +56,24 @@ CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID, S
 INSERT INTO mark VALUES ('applied', 0), ('sessions', 0), ('synced', 0);
 ";
 
-/// The indexes, apart from the tables because a rebuild makes them last.
+/// The indexes, apart from the tables because a rebuild makes them last. A database in memory that is used again has them.
 pub(crate) const INDEXES: &str = "
-CREATE UNIQUE INDEX session_listed ON session (id) WHERE hidden = 0;
-CREATE UNIQUE INDEX session_hidden ON session (id, born) WHERE hidden = 1;
-CREATE INDEX session_base ON session (base_id, base_born) WHERE base_id IS NOT NULL;
-CREATE INDEX blob_use_by_file ON blob_use (num, hash);
+CREATE UNIQUE INDEX IF NOT EXISTS session_listed ON session (id) WHERE hidden = 0;
+CREATE UNIQUE INDEX IF NOT EXISTS session_hidden ON session (id, born) WHERE hidden = 1;
+CREATE INDEX IF NOT EXISTS session_base ON session (base_id, base_born) WHERE base_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS blob_use_by_file ON blob_use (num, hash);
 ";
+
+/// Takes everything out of the tables.
+const EMPTY: [&str; 7] = [
+    "DELETE FROM session",
+    "DELETE FROM by_updated",
+    "DELETE FROM by_created",
+    "DELETE FROM blob_use",
+    "DELETE FROM orphan",
+    "DELETE FROM state",
+    "UPDATE mark SET value = 0",
+];
 
 /// Reads one row of each table, so that a file without one of them is known at once.
 pub(crate) const PROBES: [&str; 5] = [
@@ -118,6 +129,15 @@ pub(crate) fn memory_builder() -> Result<Connection, IndexError> {
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     conn.execute_batch(TABLES)?;
     Ok(conn)
+}
+
+/// Makes a database as if its tables had just been made, save that it has indexes.
+pub(crate) fn empty(conn: &Connection) -> Result<(), IndexError> {
+    let tx = conn.unchecked_transaction()?;
+    for statement in EMPTY {
+        tx.prepare_cached(statement)?.execute(())?;
+    }
+    Ok(tx.commit()?)
 }
 
 fn connect(path: &Path, flags: OpenFlags, cache_kib: i32) -> Result<Connection, IndexError> {

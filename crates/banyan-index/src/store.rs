@@ -1,7 +1,7 @@
 //! The open database: one connection that writes, and as many that read as there are readers at once.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
@@ -23,7 +23,7 @@ pub(crate) enum Home {
 /// An open, complete database.
 pub(crate) struct Store {
     home: Home,
-    writer: Mutex<Connection>,
+    writer: Arc<Mutex<Connection>>,
     idle: Mutex<Vec<Connection>>,
 }
 
@@ -39,7 +39,7 @@ impl Store {
     }
 
     fn new(home: Home, writer: Connection) -> Self {
-        Self { home, writer: Mutex::new(writer), idle: Mutex::default() }
+        Self { home, writer: Arc::new(Mutex::new(writer)), idle: Mutex::default() }
     }
 
     /// Runs one writing transaction; all of it counts, or on an error nothing.
@@ -97,6 +97,32 @@ impl Store {
         let conn = lock(&self.writer);
         conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))?;
         Ok(())
+    }
+}
+
+/// Databases in memory that nobody uses any more. Making the tables and reading the statements takes longer than most
+/// of them are used for, so the next one is one of these, emptied.
+static SPARE: Mutex<Vec<Arc<Mutex<Connection>>>> = Mutex::new(Vec::new());
+
+const MOST_SPARE: usize = 8;
+
+/// A spare database holds at most so many pages, for it keeps their memory.
+const MOST_SPARE_PAGES: i64 = 256;
+
+/// An empty database in memory with all tables and indexes, if one is to be had.
+pub(crate) fn spare() -> Option<Connection> {
+    let conn = Arc::into_inner(lock(&SPARE).pop()?)?.into_inner().ok()?;
+    schema::empty(&conn).is_ok().then_some(conn)
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let Home::Memory = self.home else { return };
+        let pages = lock(&self.writer).pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0));
+        let mut spare = lock(&SPARE);
+        if spare.len() < MOST_SPARE && pages.is_ok_and(|pages| pages <= MOST_SPARE_PAGES) {
+            spare.push(Arc::clone(&self.writer));
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub struct Commit {
     pub writes: Vec<Write>,
     /// A session that ends with this commit.
     pub removal: Option<Removal>,
-    /// Called once, on the log's own thread, in commit order: after the flush, or when the commit is refused.
+    /// Called once, on a thread of the log's own, in commit order: after the flush, or when the commit is refused.
     pub done: Done,
 }
 
@@ -81,24 +81,16 @@ pub struct Committed {
 pub struct WriteDone {
     /// Where in the session's file its bytes start.
     pub offset: u64,
-    /// Its bytes. They may begin with the end of a line that was open until now.
-    pub bytes: Vec<u8>,
+    /// How many they are. They may begin with the end of a line that was open until now.
+    pub len: u64,
     /// Where each piece went.
     pub pieces: Vec<Written>,
 }
 
 impl WriteDone {
-    /// The bytes of one piece, as far as this commit wrote them.
-    pub fn piece(&self, at: usize) -> &[u8] {
-        let Some(piece) = self.pieces.get(at) else { return &[] };
-        let from = piece.offset.saturating_sub(self.offset) as usize;
-        let until = (piece.offset + u64::from(piece.len)).saturating_sub(self.offset) as usize;
-        self.bytes.get(from..until).unwrap_or_default()
-    }
-
     /// Where the session's file ends now.
     pub fn end(&self) -> u64 {
-        self.offset + self.bytes.len() as u64
+        self.offset + self.len
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::event_text::EventText;
 use crate::{
     AgentMessage, CustomPayload, EntryId, Error, Object, Position, Raw, Revision, Role, SessionId, SessionStatus,
 };
@@ -88,7 +89,7 @@ pub struct Event {
     pub metadata: Option<Arc<Object>>,
     /// What was added, when a message only grew by a text at the end of a block.
     pub added: Option<AddedText>,
-    json: PayloadText,
+    text: EventText,
 }
 
 /// A text that was added to the end of a block.
@@ -100,19 +101,6 @@ pub struct AddedText {
     pub text: String,
 }
 
-/// A payload's JSON, written when it is first asked for and then shared by everyone who is sent the event.
-#[derive(Clone, Debug, Default)]
-struct PayloadText(OnceLock<Arc<str>>);
-
-impl PartialEq for PayloadText {
-    /// Whether the text was asked for makes no difference.
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for PayloadText {}
-
 impl Event {
     /// An event with its place, and what filters look at.
     pub fn new(
@@ -121,7 +109,7 @@ impl Event {
         role: Option<Role>,
         metadata: Option<Arc<Object>>,
     ) -> Self {
-        Self { position, payload, role, metadata, added: None, json: PayloadText::default() }
+        Self { position, payload, role, metadata, added: None, text: EventText::default() }
     }
 
     /// The same event of a message that only grew.
@@ -133,7 +121,17 @@ impl Event {
 
     /// The payload as one line of JSON.
     pub fn json(&self) -> &str {
-        self.json.0.get_or_init(|| serde_json::to_string(&self.payload).unwrap_or_default().into())
+        self.text.of(self).json()
+    }
+
+    /// The event as a frame of an event stream: its `id:`, `event:` and `data:`, each on a line, and an empty line.
+    pub fn frame(&self) -> &Arc<str> {
+        self.text.of(self).frame()
+    }
+
+    /// The same frame without its id, for a part of a snapshot.
+    pub fn frame_without_id(&self) -> &str {
+        self.text.of(self).frame_without_id()
     }
 
     /// What kind of thing happened.

@@ -24,10 +24,11 @@ macro_rules! opaque_id {
         impl $name {
             #[doc = concat!("The id that a minted UUID stands for: `", $prefix, "` and 32 lower-case hex digits.")]
             pub fn from_uuid(uuid: Uuid) -> Self {
-                let mut text = String::with_capacity(2 + uuid::fmt::Simple::LENGTH);
-                text.push_str($prefix);
-                text.push_str(uuid.as_simple().encode_lower(&mut Uuid::encode_buffer()));
-                Self(text.into())
+                let mut text = [0; $prefix.len() + uuid::fmt::Simple::LENGTH];
+                let (prefix, digits) = text.split_at_mut($prefix.len());
+                prefix.copy_from_slice($prefix.as_bytes());
+                uuid.as_simple().encode_lower(digits);
+                Self(std::str::from_utf8(&text).unwrap_or_default().into())
             }
 
             /// The UUID inside an id of the minted form; `None` for a caller's own id.

@@ -8,6 +8,7 @@ mod entry;
 mod error;
 mod event;
 mod event_filter;
+mod event_text;
 pub mod functions;
 mod ids;
 mod json;

@@ -5,29 +5,46 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use banyan::Banyan;
 use hyper::StatusCode;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::keys::Keys;
+use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::rates::Rates;
 use crate::settings::Settings;
-use crate::{caller, calls, docs, guard, health, openapi, resources};
+use crate::traces::Traces;
+use crate::{caller, calls, docs, events, guard, health, key_calls, metrics, observe, openapi, resources};
 
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) store: Banyan,
     pub(crate) settings: Settings,
     pub(crate) keys: Arc<Keys>,
+    pub(crate) metrics: Metrics,
+    pub(crate) rates: Rates,
+    pub(crate) traces: Option<Traces>,
+    /// Places for subscriptions, over all connections.
+    pub(crate) subscriptions: Arc<Semaphore>,
+    /// Places for those who read the past for a stream, so that many who come back at once do not take all memory.
+    pub(crate) readers: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 }
 
 pub(crate) type Shared = Arc<App>;
 
+/// How many read the past for streams at a time.
+const READERS: usize = 8;
+
 impl App {
     pub(crate) fn new(store: Banyan, settings: Settings, keys: Arc<Keys>, stop: watch::Receiver<bool>) -> Self {
-        Self { store, settings, keys, stop }
+        let rates = Rates::new(settings.limits.requests_per_second);
+        let subscriptions = Arc::new(Semaphore::new(settings.limits.subscriptions));
+        let readers = Arc::new(Semaphore::new(READERS));
+        let metrics = Metrics::new();
+        Self { store, settings, keys, metrics, rates, traces: None, subscriptions, readers, stop }
     }
 
     /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.
@@ -38,6 +55,11 @@ impl App {
     /// Whether the server takes no new work.
     pub(crate) fn stopping(&self) -> bool {
         *self.stop.borrow()
+    }
+
+    /// Tells when the server is told to stop.
+    pub(crate) fn stop_signal(&self) -> watch::Receiver<bool> {
+        self.stop.clone()
     }
 
     /// Waits until the server is told to stop.
@@ -52,7 +74,11 @@ impl App {
 pub(crate) fn router(app: &Shared, own: Router) -> Router {
     let for_callers = Router::new()
         .route("/v1/call/{function_id}", post(calls::call))
+        .route("/v1/keys", get(key_calls::list).post(key_calls::create))
+        .route("/v1/keys/{key_id}", delete(key_calls::remove))
+        .route("/metrics", get(metrics::metrics))
         .merge(resources::routes())
+        .merge(events::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
         .route("/", get(docs::index))
@@ -65,6 +91,7 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
         .fallback(no_such_address)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::check))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), observe::observe))
         .with_state(Arc::clone(app))
 }
 

@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use hyper::{Request, StatusCode};
+use tokio::time::{Duration, Instant};
 
 use crate::app::Shared;
 use crate::problem::Problem;
@@ -31,9 +32,10 @@ impl FromRequest<Shared> for Whole {
         }
         let mut first: Option<Bytes> = None;
         let mut whole = BytesMut::new();
+        let mut pace = Pace::new(limits.body_timeout);
         loop {
-            let frame = tokio::time::timeout(limits.body_timeout, body.frame()).await.map_err(|_| {
-                Problem::new(StatusCode::REQUEST_TIMEOUT, "http/timeout", "the body stopped arriving")
+            let frame = tokio::time::timeout_at(pace.deadline, body.frame()).await.map_err(|_| {
+                Problem::new(StatusCode::REQUEST_TIMEOUT, "http/timeout", "the body arrives too slowly")
             })?;
             let Some(frame) = frame else { break };
             let frame = frame.map_err(|error| Problem::invalid(format!("the body ended too early: {error}")))?;
@@ -41,6 +43,7 @@ impl FromRequest<Shared> for Whole {
             if first.as_ref().map_or(whole.len(), Bytes::len) + data.len() > limits.body_bytes {
                 return Err(too_large());
             }
+            pace.received(data.len());
             // Most bodies arrive in one piece, which need not be copied.
             if first.is_none() && whole.is_empty() {
                 first = Some(data);
@@ -53,5 +56,28 @@ impl FromRequest<Shared> for Whole {
             whole.extend_from_slice(&data);
         }
         Ok(Self(first.unwrap_or_else(|| whole.freeze())))
+    }
+}
+
+/// When a body is given up. A byte now and then is not progress: it would hold a connection for as long as the sender likes.
+struct Pace {
+    limit: Duration,
+    deadline: Instant,
+    towards: usize,
+}
+
+const PROGRESS: usize = 4 << 10;
+
+impl Pace {
+    fn new(limit: Duration) -> Self {
+        Self { limit, deadline: Instant::now() + limit, towards: 0 }
+    }
+
+    fn received(&mut self, bytes: usize) {
+        self.towards += bytes;
+        if self.towards >= PROGRESS {
+            self.towards = 0;
+            self.deadline = Instant::now() + self.limit;
+        }
     }
 }

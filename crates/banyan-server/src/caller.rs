@@ -11,6 +11,7 @@ use hyper::http::request::Parts;
 
 use crate::app::{App, Shared};
 use crate::keys::Key;
+use crate::observe::MadeWith;
 use crate::problem::Problem;
 
 /// Who calls. Handlers reach the store through this, and so see and change only what the key may.
@@ -40,11 +41,23 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 pub(crate) async fn authenticate(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
     match identify(&app, &request) {
         Ok(caller) => {
+            let key = caller.key.clone();
+            if let Err(problem) = app.rates.check(key.as_deref()) {
+                return made_with(key, problem.into_response());
+            }
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            made_with(key, next.run(request).await)
         }
         Err(problem) => problem.into_response(),
     }
+}
+
+/// Leaves the key's id on the answer, for the log.
+fn made_with(key: Option<Arc<Key>>, mut response: Response) -> Response {
+    if let Some(key) = key {
+        response.extensions_mut().insert(MadeWith(key.id.clone()));
+    }
+    response
 }
 
 fn identify(app: &App, request: &Request) -> Result<Caller, Problem> {

@@ -1,6 +1,10 @@
 //! Taking connections: how many, how long each may be silent, and how they end.
+//!
+//! A connection's place belongs to its socket, not to the task that reads requests from it, because a WebSocket outlives
+//! that task. Whoever holds the socket holds the place, and the server has drained when every place is free again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -9,18 +13,31 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_rustls::TlsAcceptor;
+use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
 use crate::app::Shared;
+use crate::socket::{Place, Placed};
+use crate::tls::Certificates;
+
+/// How many callers are told at a time that there is no place; more are just hung up on.
+const TURNED_AWAY: usize = 256;
 
 /// Takes connections until the server stops, and then waits for their open calls.
-pub(crate) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, app: Shared) {
-    let places = Arc::new(Semaphore::new(app.settings.limits.connections));
+pub(crate) async fn accept(
+    listener: TcpListener,
+    tls: Option<Arc<Certificates>>,
+    router: Router,
+    app: Shared,
+    most: usize,
+) {
+    let most = u32::try_from(most).unwrap_or(u32::MAX);
+    let places = Arc::new(Semaphore::new(most as usize));
+    let refusals = Arc::new(Semaphore::new(TURNED_AWAY));
     let draining = GracefulShutdown::new();
+    let (cut, _) = watch::channel(());
     let server = Arc::new(builder(&app));
     let stopped = app.stopped();
     tokio::pin!(stopped);
@@ -37,44 +54,78 @@ pub(crate) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, rout
             },
             () = &mut stopped => break,
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tokio::spawn(turn_away(stream));
+        let Ok(permit) = Arc::clone(&places).try_acquire_owned() else {
+            app.metrics.turned_away.inc();
+            // Over TLS nothing can be said before a handshake, which is work.
+            if let (None, Ok(permit)) = (&tls, Arc::clone(&refusals).try_acquire_owned()) {
+                tokio::spawn(async move {
+                    turn_away(stream).await;
+                    drop(permit);
+                });
+            }
             continue;
         };
-        let _ = stream.set_nodelay(true);
-        let connection = Connection { server: Arc::clone(&server), router: router.clone(), place };
+        prepare(&stream);
+        let place = Place::new(permit, app.metrics.connections.clone());
+        let connection = Connection {
+            server: Arc::clone(&server),
+            router: router.clone(),
+            watcher: draining.watcher(),
+            cut: cut.subscribe(),
+            limit: app.settings.limits.head_timeout,
+        };
         match &tls {
-            None => connection.spawn(stream, &draining),
+            None => drop(tokio::spawn(connection.serve(Placed::new(stream, place)))),
             Some(tls) => {
-                let (tls, limit, watcher) = (tls.clone(), app.settings.limits.head_timeout, draining.watcher());
+                let (tls, app) = (tls.acceptor(), Arc::clone(&app));
                 tokio::spawn(async move {
                     // Whoever does not finish a handshake in time is not waited for.
-                    if let Ok(Ok(stream)) = tokio::time::timeout(limit, tls.accept(stream)).await {
-                        connection.serve(stream, watcher).await;
+                    let shaken = tokio::time::timeout(connection.limit, tls.accept(stream));
+                    tokio::select! {
+                        shaken = shaken => match shaken {
+                            Ok(Ok(stream)) => connection.serve(Placed::new(stream, place)).await,
+                            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                            Err(_) => tracing::debug!("a TLS handshake took too long"),
+                        },
+                        () = app.stopped() => {}
                     }
                 });
             }
         }
     }
     drop(listener);
-    if tokio::time::timeout(app.settings.drain, draining.shutdown()).await.is_err() {
-        tracing::warn!("some calls did not finish in time and were cut off");
+    let drained = async {
+        draining.shutdown().await;
+        let _ = places.acquire_many(most).await;
+    };
+    if tokio::time::timeout(app.settings.drain, drained).await.is_err() {
+        tracing::warn!("some calls did not finish in time and are cut off");
+        let _ = cut.send(());
     }
+}
+
+/// Answers leave at once, and a peer that takes nothing in for long is given up.
+fn prepare(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, 120_000);
 }
 
 fn builder(app: &Shared) -> Builder<TokioExecutor> {
     let limits = &app.settings.limits;
+    // A head that is over the limit, but not by much, still gets here and is told so (`guard.rs`).
+    let head = limits.header_bytes.saturating_mul(2).max(16 << 10);
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
-        .max_buf_size(limits.header_bytes.max(8 << 10))
+        .max_buf_size(head)
         .half_close(true);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(head).unwrap_or(u32::MAX))
         .keep_alive_interval(limits.head_timeout)
         .max_concurrent_streams(256);
     builder
@@ -83,29 +134,40 @@ fn builder(app: &Shared) -> Builder<TokioExecutor> {
 struct Connection {
     server: Arc<Builder<TokioExecutor>>,
     router: Router,
-    place: OwnedSemaphorePermit,
+    watcher: Watcher,
+    cut: watch::Receiver<()>,
+    limit: Duration,
 }
 
 impl Connection {
-    fn spawn(self, stream: TcpStream, draining: &GracefulShutdown) {
-        let watcher = draining.watcher();
-        tokio::spawn(async move { self.serve(stream, watcher).await });
-    }
-
-    async fn serve<S>(self, stream: S, watcher: Watcher)
+    async fn serve<S>(mut self, stream: Placed<S>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let router = self.router;
+        let spoken = Arc::new(AtomicBool::new(false));
+        let (router, first) = (self.router, Arc::clone(&spoken));
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+            first.store(true, Ordering::Relaxed);
             let router = router.clone();
             async move { router.oneshot(request.map(axum::body::Body::new)).await }
         });
-        let connection = self.server.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        if let Err(error) = watcher.watch(connection.into_owned()).await {
-            tracing::debug!(%error, "a connection ended badly");
+        let connection = self.server.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+        tokio::select! {
+            ended = self.watcher.watch(connection) => if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended badly");
+            },
+            () = silent(&spoken, self.limit) => tracing::debug!("a connection asked for nothing"),
+            _ = self.cut.changed() => {}
         }
-        drop(self.place);
+    }
+}
+
+/// Returns when no request has come in time. Later ones have a limit of their own; until the first it is not known
+/// which protocol is spoken, and nobody else looks at the clock.
+async fn silent(spoken: &AtomicBool, limit: Duration) {
+    tokio::time::sleep(limit).await;
+    if spoken.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -116,5 +178,13 @@ async fn turn_away(mut stream: TcpStream) {
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\ncontent-length: {}\r\nretry-after: 1\r\nconnection: close\r\n\r\n{detail}",
         detail.len()
     );
-    let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;
+    let said = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        // Hanging up on what was sent meanwhile would take the answer back.
+        let mut rest = [0; 1024];
+        while stream.read(&mut rest).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), said).await;
 }

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use banyan::model::Object;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tokio::sync::watch;
 
 /// A key, without its secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,7 @@ pub struct Key {
 
 /// What a new key is to be like.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NewKey {
     /// What people call it.
     pub name: String,
@@ -80,10 +82,13 @@ pub struct Keys {
     path: PathBuf,
     known: RwLock<Arc<Vec<Arc<Key>>>>,
     read_at: Mutex<Option<Stamp>>,
+    /// Tells those who wait that keys were made or removed.
+    changes: watch::Sender<()>,
 }
 
-/// What tells one version of the file from another.
-type Stamp = (SystemTime, u64);
+/// What tells one version of the file from another: when it was written, how long it is, and, because two versions may be
+/// written within one tick of the clock, which file it is.
+type Stamp = (SystemTime, u64, u64);
 
 #[derive(Default, Serialize, Deserialize)]
 struct Stored {
@@ -96,7 +101,8 @@ impl Keys {
     /// The keys of a data directory.
     pub fn open(data: &Path) -> Result<Self, KeyError> {
         let path = data.join(".banyan").join("keys.json");
-        let keys = Self { path, known: RwLock::default(), read_at: Mutex::new(None) };
+        let keys =
+            Self { path, known: RwLock::default(), read_at: Mutex::new(None), changes: watch::Sender::default() };
         keys.refresh()?;
         Ok(keys)
     }
@@ -104,6 +110,11 @@ impl Keys {
     /// Every key, oldest first.
     pub fn all(&self) -> Arc<Vec<Arc<Key>>> {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Tells when keys were made or removed.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Whether there is no key at all.
@@ -133,39 +144,42 @@ impl Keys {
         if new.name.trim().is_empty() {
             return Err(KeyError::Refused("a key needs a name".to_owned()));
         }
-        let (id, secret) = (random::<4>()?, random::<32>()?);
-        let key = Arc::new(Key {
-            id: id.clone(),
-            name: new.name,
-            scope: new.scope,
-            read_only: new.read_only,
-            requests_per_second: new.requests_per_second,
-            created_at: now_ms,
-            hash: blake3::hash(secret.as_bytes()).to_hex().to_string(),
-        });
-        self.change(|keys| {
+        if new.requests_per_second == Some(0) {
+            return Err(KeyError::Refused("a key that may ask 0 times a second is of no use".to_owned()));
+        }
+        let secret = random::<32>()?;
+        let key = self.change(|keys| {
+            let mut id = random::<4>()?;
+            while keys.iter().any(|key| key.id == id) {
+                id = random::<4>()?;
+            }
+            let key = Arc::new(Key {
+                id,
+                name: new.name,
+                scope: new.scope,
+                read_only: new.read_only,
+                requests_per_second: new.requests_per_second,
+                created_at: now_ms,
+                hash: blake3::hash(secret.as_bytes()).to_hex().to_string(),
+            });
             keys.push(Arc::clone(&key));
-            Ok(())
+            Ok(key)
         })?;
-        Ok((key, format!("{PREFIX}{id}_{secret}")))
+        let text = format!("{PREFIX}{}_{secret}", key.id);
+        Ok((key, text))
     }
 
     /// Removes a key, by its id or by its name when only one has it.
     pub fn remove(&self, which: &str) -> Result<Arc<Key>, KeyError> {
-        let mut removed = None;
         self.change(|keys| {
             let found: Vec<usize> =
                 (0..keys.len()).filter(|at| keys[*at].id == which || keys[*at].name == which).collect();
             match found.as_slice() {
                 [] => Err(KeyError::Refused(format!("there is no key `{which}`; `banyan key ls` lists them"))),
-                [at] => {
-                    removed = Some(keys.remove(*at));
-                    Ok(())
-                }
+                [at] => Ok(keys.remove(*at)),
                 _ => Err(KeyError::Refused(format!("several keys are called `{which}`; remove them by id"))),
             }
-        })?;
-        removed.ok_or_else(|| KeyError::Refused(format!("there is no key `{which}`")))
+        })
     }
 
     /// Reads the file again when it has changed, and says whether it had.
@@ -180,12 +194,16 @@ impl Keys {
         let changed = **known != keys;
         *known = Arc::new(keys);
         *read_at = stamp;
+        drop(known);
+        if changed {
+            self.changes.send_replace(());
+        }
         Ok(changed)
     }
 
     fn stamp(&self) -> Result<Option<Stamp>, KeyError> {
         match fs::metadata(&self.path) {
-            Ok(file) => Ok(Some((file.modified().map_err(|error| self.io(error))?, file.len()))),
+            Ok(file) => Ok(Some((file.modified().map_err(|error| self.io(error))?, file.len(), number(&file)))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.io(error)),
         }
@@ -202,7 +220,7 @@ impl Keys {
         Ok(stored.keys)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Arc<Key>>) -> Result<(), KeyError>) -> Result<(), KeyError> {
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<Arc<Key>>) -> Result<T, KeyError>) -> Result<T, KeyError> {
         let io = |error| self.io(error);
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory).map_err(io)?;
@@ -210,7 +228,7 @@ impl Keys {
         let lock = File::create(self.path.with_extension("lock")).map_err(io)?;
         lock.lock().map_err(io)?;
         let mut keys = self.read()?;
-        change(&mut keys)?;
+        let changed = change(&mut keys)?;
         let text = serde_json::to_vec_pretty(&Stored { keys }).map_err(|error| self.io(error.into()))?;
         let beside = self.path.with_extension("new");
         let mut file = private_file(&beside).map_err(io)?;
@@ -220,12 +238,22 @@ impl Keys {
             File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
         }
         self.refresh()?;
-        Ok(())
+        Ok(changed)
     }
 
     fn io(&self, error: std::io::Error) -> KeyError {
         KeyError::Io { path: self.path.display().to_string(), error }
     }
+}
+
+#[cfg(unix)]
+fn number(file: &fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(file)
+}
+
+#[cfg(not(unix))]
+fn number(_: &fs::Metadata) -> u64 {
+    0
 }
 
 /// A new file that only its owner may read.

@@ -1,7 +1,8 @@
 //! Banyan over HTTP: every function of the table, the resource API on top of it, live streams that resume,
 //! keys and tenants.
 //!
-//! A request passes, in this order: the connection's limits (`connections.rs`), the browser's checks (`guard.rs`), the key
+//! A request passes, in this order: the connection's limits (`connections.rs`), what is noted of it (`observe.rs`), the
+//! browser's checks (`guard.rs`), the key
 //! (`caller.rs`), the key's rate (`rates.rs`), and then a handler that has nothing but the caller's own handle on the store,
 //! which sees and changes only what the key may.
 
@@ -9,18 +10,34 @@ mod app;
 mod body;
 mod caller;
 mod calls;
+pub mod config;
 mod connections;
+mod descriptors;
 mod docs;
+mod events;
 mod guard;
 mod health;
+mod key_calls;
 mod keys;
+pub mod logs;
+mod metrics;
+mod observe;
 mod openapi;
 mod path;
+mod presence;
 mod problem;
+mod rates;
+mod request_id;
 mod resources;
 mod serve;
 mod settings;
+mod socket;
+mod tls;
+mod traces;
+mod ws;
 
 pub use keys::{Key, KeyError, Keys, NewKey};
 pub use serve::{Running, ServeError, start, start_with};
-pub use settings::{Limits, Settings, Tls};
+pub use settings::{Limits, Settings, Tls, Traces};
+pub use tls::TlsError;
+pub use traces::TracesError;

@@ -53,9 +53,19 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::TooLarge.as_str(), detail)
     }
 
+    /// The key asks too often.
+    pub(crate) fn rate_limited(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate/limited", detail)
+    }
+
     /// The server has as much to do as it takes on.
     pub(crate) fn busy(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).retry_after(1)
+    }
+
+    /// The server itself has failed.
+    pub(crate) fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "http/internal", "the server failed; its log says more")
     }
 
     /// Says after how many seconds the same request can succeed.

@@ -12,10 +12,12 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::app::{self, App};
-use crate::connections;
+use crate::app::{self, App, Shared};
 use crate::keys::{KeyError, Keys};
 use crate::settings::Settings;
+use crate::tls::{Certificates, TlsError};
+use crate::traces::{Traces, TracesError};
+use crate::{connections, descriptors};
 
 /// Why a server did not start.
 #[derive(Debug, Error)]
@@ -36,6 +38,12 @@ pub enum ServeError {
     /// The keys cannot be read.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Spans cannot be sent.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
 }
 
 /// A server that runs.
@@ -43,6 +51,7 @@ pub struct Running {
     address: SocketAddr,
     stop: watch::Sender<bool>,
     accepting: JoinHandle<()>,
+    app: Shared,
 }
 
 /// Starts a server on a store. `data` is the directory where its keys are.
@@ -61,26 +70,38 @@ pub async fn start_with(
     if keys.none() && !settings.listen.ip().is_loopback() {
         return Err(ServeError::Unprotected(settings.listen));
     }
+    let tls = settings.tls.as_ref().map(Certificates::load).transpose()?.map(Arc::new);
+    let most = descriptors::connections(settings.limits.connections, descriptors::raise());
     let listening = |error| ServeError::Listen { address: settings.listen, error };
     let listener = TcpListener::bind(settings.listen).await.map_err(listening)?;
     let address = listener.local_addr().map_err(listening)?;
     let (stop, stopped) = watch::channel(false);
-    let app = Arc::new(App::new(store, settings, keys, stopped));
+    let mut app = App::new(store, settings, keys, stopped);
+    if let Some(traces) = &app.settings.traces {
+        app.traces = Some(Traces::start(traces, app.metrics.lost_batches.clone())?);
+    }
+    let app = Arc::new(app);
     let router = app::router(&app, own);
     tokio::spawn(follow_keys(Arc::clone(&app)));
-    let accepting = tokio::spawn(connections::accept(listener, None, router, app));
-    Ok(Running { address, stop, accepting })
+    if let Some(tls) = &tls {
+        tokio::spawn(Arc::clone(tls).follow(Arc::clone(&app)));
+    }
+    let accepting = tokio::spawn(connections::accept(listener, tls, router, Arc::clone(&app), most));
+    Ok(Running { address, stop, accepting, app })
 }
 
 /// Notices keys that were made or removed.
 async fn follow_keys(app: Arc<App>) {
     let mut tick = tokio::time::interval(Duration::from_millis(250));
+    let mut said = None;
     loop {
         tokio::select! {
             _ = tick.tick() => {
-                if let Err(error) = app.keys.refresh() {
-                    tracing::warn!(%error, "the keys could not be read; the last ones stay");
+                let wrong = app.keys.refresh().err().map(|error| error.to_string());
+                if let Some(wrong) = wrong.as_ref().filter(|wrong| said.as_ref() != Some(*wrong)) {
+                    tracing::warn!(error = wrong, "the keys could not be read; the last ones stay");
                 }
+                said = wrong;
             }
             () = app.stopped() => return,
         }
@@ -97,5 +118,8 @@ impl Running {
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.accepting.await;
+        if let Some(traces) = &self.app.traces {
+            traces.stop().await;
+        }
     }
 }

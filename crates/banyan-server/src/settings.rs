@@ -21,6 +21,17 @@ pub struct Settings {
     pub keep_alive: Duration,
     /// How long open calls may take once it is told to stop.
     pub drain: Duration,
+    /// Where spans are sent, if anywhere.
+    pub traces: Option<Traces>,
+}
+
+/// Where spans are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traces {
+    /// The collector's address, for example `http://127.0.0.1:4318`.
+    pub endpoint: String,
+    /// What the server is called in its spans.
+    pub service: String,
 }
 
 /// The files of a certificate.
@@ -47,7 +58,7 @@ pub struct Limits {
     pub subscriptions_per_socket: usize,
     /// How long a request's head may take, and how long a connection may be idle.
     pub head_timeout: Duration,
-    /// How long a request's body may make no progress.
+    /// How long a request's body may take to bring its next 4 KiB.
     pub body_timeout: Duration,
     /// The most requests a second of one key; none is no limit.
     pub requests_per_second: Option<u32>,
@@ -63,6 +74,7 @@ impl Default for Settings {
             limits: Limits::default(),
             keep_alive: Duration::from_secs(15),
             drain: Duration::from_secs(8),
+            traces: None,
         }
     }
 }

@@ -83,6 +83,11 @@ impl Wanted {
         Self { full, grown, live: None, ..Self::of(state, ix) }
     }
 
+    /// How many bytes are to be read for it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.full.iter().chain(&self.grown).map(|place| place.len as usize).sum()
+    }
+
     /// The entry as the contract shows it.
     pub(crate) fn entry(&self, fetched: Fetched) -> SessionEntry {
         let (id, parent_id) = (self.entry_id.clone(), self.parent_id.clone());

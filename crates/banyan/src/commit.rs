@@ -1,12 +1,12 @@
 //! The life of a mutation: decided under the session's writer lock, committed by the log, then applied, noted and told.
 //!
-//! What follows the flush happens on the log's thread, in commit order, whether or not the caller still waits.
+//! What follows the flush happens on a thread of the log, in commit order, whether or not the caller still waits.
 
 use std::sync::{Arc, Weak};
 
 use banyan_core::Born;
 use banyan_core::decide::{Ctx, Decision};
-use banyan_core::record::{self, Head, Record};
+use banyan_core::record::{self, Envelope, Head, Record, Spots};
 use banyan_core::state::{LiveAdd, SessionState, Written};
 use banyan_index::{FileKey, Listing, Row, SessionFile, Standing};
 use banyan_log::{
@@ -50,13 +50,35 @@ pub(crate) enum ChangeKind {
 struct Prepared {
     session: Arc<Session>,
     records: Vec<Record>,
+    /// How each record was written.
+    lines: Vec<Line>,
+    /// The number of the first record.
+    first: Seq,
     time_ms: i64,
     before: Option<AgentMessage>,
     kind: ChangeKind,
     blobs: Vec<BlobHash>,
     /// Held until the change is visible.
-    _guard: OwnedMutexGuard<()>,
+    guard: Option<OwnedMutexGuard<()>>,
 }
+
+/// How a record was written.
+#[derive(Default)]
+struct Line {
+    /// The record without its long strings, if it has any.
+    short: Option<Box<Record>>,
+    spots: Spots,
+}
+
+/// What a caller gets. Whatever the commit needed comes along, to be let go by the thread that made it: giving memory back
+/// on another one costs more.
+struct Answered {
+    outcome: Result<(), LogError>,
+    _spent: (Vec<Prepared>, Option<Committed>),
+}
+
+/// A line has about so many bytes besides its body.
+const BESIDES_BODY: usize = 384;
 
 impl Store {
     /// Takes the right to change a session, waiting for whoever has it. `None` when there is no such session in the scope.
@@ -167,12 +189,18 @@ impl Store {
         let (answer, answered) = oneshot::channel();
         let store = Arc::downgrade(self);
         let done = Box::new(move |outcome: Result<Committed, LogError>| {
-            finish(&store, prepared, &outcome);
+            let mut prepared = prepared;
+            finish(&store, &mut prepared, &outcome);
             drop(also);
-            Box::new(move || drop(answer.send(outcome.map(|_| ())))) as Answer
+            let (outcome, committed) = match outcome {
+                Ok(committed) => (Ok(()), Some(committed)),
+                Err(error) => (Err(error), None),
+            };
+            let answered = Answered { outcome, _spent: (prepared, committed) };
+            Box::new(move || drop(answer.send(answered))) as Answer
         });
         self.log.append(Commit { writes, removal: None, done });
-        Ok(answered.await.unwrap_or(Err(LogError::Closed))?)
+        Ok(answered.await.map_or(Err(LogError::Closed), |answered| answered.outcome)?)
     }
 
     /// Commits the end of a session.
@@ -205,6 +233,7 @@ impl Store {
         };
         let born = born_of(&records).unwrap_or(known);
         let mut pieces = Vec::with_capacity(records.len());
+        let mut lines = Vec::with_capacity(records.len());
         let mut blobs = Vec::new();
         for (record, seq) in records.iter().zip(next.0..) {
             let stored = match self.without_long_strings(record, &mut blobs) {
@@ -216,18 +245,22 @@ impl Store {
                     return Err(error);
                 }
             };
-            let record = stored.as_ref().unwrap_or(record);
+            let short = stored.map(Box::new);
+            let record = short.as_deref().unwrap_or(record);
+            let mut spots = Spots::default();
             pieces.push(match record {
                 Record::Grew(grew) => Piece::Growth(Growth { seq: Seq(seq), time_ms, grew: grew.clone() }),
                 other => {
-                    let mut line = Vec::with_capacity(1024);
-                    record::encode(other, Seq(seq), time_ms, &mut line);
+                    let mut line = Vec::with_capacity(other.body_len() + BESIDES_BODY);
+                    spots = record::encode(other, Seq(seq), time_ms, &mut line);
                     Piece::Line(line)
                 }
             });
+            lines.push(Line { short, spots });
         }
         let write = Write { session: session.id.clone(), born, expected: next, pieces };
-        Ok((write, Prepared { session, records, time_ms, before, kind, blobs, _guard: guard }))
+        let guard = Some(guard);
+        Ok((write, Prepared { session, records, lines, first: next, time_ms, before, kind, blobs, guard }))
     }
 
     /// The record with its long strings stored elsewhere, if it has any.
@@ -359,15 +392,19 @@ impl Held {
 }
 
 /// What is done when a commit is safe, or refused.
-fn finish(store: &Weak<Store>, prepared: Vec<Prepared>, outcome: &Result<Committed, LogError>) {
+fn finish(store: &Weak<Store>, prepared: &mut [Prepared], outcome: &Result<Committed, LogError>) {
     // Without a store there is nobody to tell; the next opening reads the files.
-    let Some(store) = store.upgrade() else { return };
-    if let Ok(committed) = outcome {
-        for (change, written) in prepared.iter().zip(&committed.writes) {
-            store.applied(change, committed, written);
+    if let Some(store) = store.upgrade() {
+        if let Ok(committed) = outcome {
+            for (change, written) in prepared.iter().zip(&committed.writes) {
+                store.applied(change, committed, written);
+            }
         }
+        store.unpin(prepared);
     }
-    store.unpin(&prepared);
+    for change in prepared {
+        change.guard = None;
+    }
 }
 
 fn apply(
@@ -390,12 +427,18 @@ fn apply(
             commit: committed.commit,
         };
         let how = if place.continued {
-            Written::Continued { len: written.bytes.len() as u32 }
+            Written::Continued { len: written.len as u32 }
         } else {
             Written::Opened { offset: place.offset, len: place.len }
         };
         state.apply_add(&add, how, change.before.as_ref());
-    } else if let Ok(head) = Head::parse(written.piece(at)) {
+        return;
+    }
+    let Some(line) = change.lines.get(at) else { return };
+    let envelope =
+        Envelope { seq: Seq(change.first.0 + at as u64), time_ms: change.time_ms, commit: committed.commit };
+    let record = line.short.as_deref().unwrap_or(record);
+    if let Some(head) = Head::written(record, envelope, &line.spots) {
         state.apply(&head, place.offset, place.len);
     }
 }

@@ -230,7 +230,8 @@ fn canonical(value: &serde_json::Value) -> String {
     value.to_string()
 }
 
-fn size_of(event: &Event) -> usize {
+/// About how much memory an event takes.
+pub(crate) fn size_of(event: &Event) -> usize {
     use banyan_model::EventPayload as P;
     256 + match &event.payload {
         P::MessageAdded(added) => {

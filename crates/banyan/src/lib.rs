@@ -42,6 +42,7 @@ mod reads;
 mod reconcile;
 mod replay;
 mod sessions;
+mod snapshot;
 mod store;
 mod subscription;
 mod table;

@@ -55,7 +55,7 @@ impl Banyan {
         let (catalogue, rebuild) = match catalogue.map(Catalogue::open).transpose()? {
             Some(Opened::Ready(catalogue)) => (catalogue, None),
             Some(Opened::Rebuild(catalogue, reason)) => (catalogue, Some(reason.to_string())),
-            None => (Catalogue::in_memory()?, Some("it is in memory".to_owned())),
+            None => (Catalogue::unbuilt_in_memory(), Some("it is in memory".to_owned())),
         };
         let store = Store::new(log, catalogue, options, Purpose::Work);
         store.catch_up(&recovered, rebuild)?;
@@ -74,6 +74,7 @@ impl Store {
                 limits: options.limits,
                 blob_threshold: options.blob_threshold,
                 bounds: options.bounds(),
+                works_alone: options.log.background,
                 purpose,
             },
             progress: options.progress,
@@ -103,10 +104,14 @@ impl Store {
             None => Ok(()),
         }))?;
         self.hub.begin(self.log.head());
-        if recovered.commits > 0 {
+        // A call that a crash interrupted may have stored content and committed nothing.
+        let was_closed = self.was_closed();
+        if recovered.commits > 0 || !was_closed {
             self.remove_unused_content()?;
         }
-        self.start_housekeeper();
+        if self.settings.works_alone {
+            self.start_housekeeper();
+        }
         Ok(())
     }
 

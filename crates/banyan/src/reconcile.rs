@@ -15,6 +15,9 @@ use crate::store::Store;
 /// The state under which the catalogue remembers how the directory looked when it was closed.
 const DIRECTORY: &str = "directory";
 
+/// The state under which the catalogue remembers that the store was closed. It is taken away while the store is in use.
+const CLOSED: &str = "closed";
+
 /// So many session files are looked at when the store is opened; more are looked at when they are used.
 const LOOK_AT_ALL: u64 = 20_000;
 
@@ -206,6 +209,17 @@ impl Store {
             })?;
         }
         Ok(())
+    }
+
+    /// Whether the last one who used the store closed it. Whoever asks uses it from now on.
+    pub(crate) fn was_closed(&self) -> bool {
+        matches!(self.catalogue.take_state(CLOSED), Ok(Some(_)))
+    }
+
+    /// Remembers that nobody uses the store any more.
+    pub(crate) fn note_closed(&self) {
+        // Without it the next opening looks through the stored content, which is only slower.
+        let _ = self.catalogue.set_state(CLOSED, "yes");
     }
 
     /// Remembers how the directory looks, for the next opening.

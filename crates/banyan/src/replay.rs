@@ -1,6 +1,7 @@
 //! The past as events: the same ids and payloads that subscribers saw when it happened.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use banyan_core::Born;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::bodies::Wanted;
+use crate::hub;
 use crate::store::Store;
 
 /// What the journal keeps of a deleted session.
@@ -32,7 +34,16 @@ pub(crate) enum Backlog {
     /// Everything after a commit, over all sessions, up to another.
     Journal { after: CommitNo, upto: CommitNo },
     /// One session: the ends of its earlier lives, then the lines that it has now.
-    Session { id: SessionId, born: Born, ends: Vec<Event>, lines: VecDeque<Place>, narrator: Box<Narrator> },
+    Session { id: SessionId, born: Born, ends: Vec<Event>, lines: Lines },
+}
+
+/// The lines of a session that are still to be told.
+pub(crate) struct Lines {
+    places: VecDeque<Place>,
+    /// How many additions of the first line were told.
+    additions: usize,
+    /// It knows the session as it was before the first line.
+    narrator: Box<Narrator>,
 }
 
 /// What came of asking for more of the past.
@@ -47,6 +58,10 @@ pub(crate) enum More {
 
 /// How many commits or lines are told at a time.
 const AT_ONCE: usize = 256;
+/// About how many bytes of events are told at a time. A subscriber that reads slowly holds them.
+const BYTES_AT_ONCE: usize = 1 << 20;
+/// How many additions to a line are told at a time. Each is the whole message again.
+const ADDITIONS_AT_ONCE: usize = 32;
 
 impl Store {
     /// The next events of a backlog. Those not asked for are left out.
@@ -61,17 +76,19 @@ impl Store {
                 if let Replay::Forgotten(_) = replayed {
                     return Ok(More::Forgotten);
                 }
-                let Some(last) = entries.last() else { return Ok(More::Done) };
-                *after = last.commit;
-                self.tell_entries(&entries, filters)?
-            }
-            Backlog::Session { ends, .. } if !ends.is_empty() => std::mem::take(ends),
-            Backlog::Session { id, born, lines, narrator, .. } => {
-                if lines.is_empty() {
+                if entries.is_empty() {
                     return Ok(More::Done);
                 }
-                let some: Vec<Place> = lines.drain(..AT_ONCE.min(lines.len())).collect();
-                self.tell_lines(id, *born, &some, narrator)?
+                let (last, events) = self.tell_entries(&entries, filters)?;
+                *after = last.unwrap_or(*after);
+                events
+            }
+            Backlog::Session { ends, .. } if !ends.is_empty() => std::mem::take(ends),
+            Backlog::Session { id, born, lines, .. } => {
+                if lines.places.is_empty() {
+                    return Ok(More::Done);
+                }
+                self.tell_lines(id, *born, lines)?
             }
         };
         events.retain(|event| filters.iter().any(|filter| filter::event_matches(filter, event)));
@@ -115,7 +132,8 @@ impl Store {
             }
             true
         })?;
-        Ok(Some(Backlog::Session { id: id.clone(), born, ends, lines, narrator: Box::new(narrator) }))
+        let lines = Lines { places: lines, additions: 0, narrator: Box::new(narrator) };
+        Ok(Some(Backlog::Session { id: id.clone(), born, ends, lines }))
     }
 
     /// How many events a commit made, or `None` when that cannot be told any more, or is out of scope.
@@ -130,16 +148,26 @@ impl Store {
             return Ok(None);
         }
         let all = EventType::ALL.map(EventFilter::all);
-        let told = self.tell_entries(&[entry], &all)?;
+        let (_, told) = self.tell_entries(&[entry], &all)?;
         // A commit is about one session.
         let covered = told.first().is_some_and(|event| access.scope.covers(event.metadata.as_deref()));
         Ok((covered || access.scope.is_everything()).then_some(told.len()))
     }
 
-    fn tell_entries(&self, entries: &[JournalEntry], filters: &[EventFilter]) -> Result<Vec<Event>, Error> {
+    /// Tells commits, up to the one that is returned.
+    fn tell_entries(
+        &self,
+        entries: &[JournalEntry],
+        filters: &[EventFilter],
+    ) -> Result<(Option<CommitNo>, Vec<Event>), Error> {
         let mut events = Vec::new();
-        let mut line: Option<(Born, u64, Vec<Event>)> = None;
+        let mut line: Option<Additions> = None;
+        let mut last = None;
         for entry in entries {
+            if bytes_of(&events) > BYTES_AT_ONCE {
+                break;
+            }
+            last = Some(entry.commit);
             let wanted = |filter: &EventFilter| filter.session_id.as_ref().is_none_or(|id| *id == entry.session);
             if !filters.iter().any(wanted) {
                 continue;
@@ -151,20 +179,18 @@ impl Store {
                     events.extend(self.tell_range(&entry.session, entry.born, place)?);
                 }
                 JournalKind::Addition { offset, index } if self.is_live(entry)? => {
-                    let known = line.as_ref().is_some_and(|(born, at, told)| {
-                        *born == entry.born && at == offset && told.len() > *index as usize
-                    });
-                    if !known {
-                        let told = self.tell_open_line(&entry.session, entry.born, *offset)?;
-                        line = Some((entry.born, *offset, told));
+                    let known = |line: &Additions| line.begin_with(entry.born, *offset, *index);
+                    if !line.as_ref().is_some_and(known) {
+                        let told = self.tell_open_line(&entry.session, entry.born, *offset, *index as usize)?;
+                        line =
+                            Some(Additions { born: entry.born, offset: *offset, next: *index, told: told.into() });
                     }
-                    let told = line.as_ref().and_then(|(_, _, told)| told.get(*index as usize));
-                    events.extend(told.cloned());
+                    events.extend(line.as_mut().and_then(Additions::take));
                 }
                 JournalKind::Lines { .. } | JournalKind::Addition { .. } => {}
             }
         }
-        Ok(events)
+        Ok((last, events))
     }
 
     /// Whether a commit's records are those of the session that has the id now.
@@ -178,39 +204,42 @@ impl Store {
         let mut narrator = None;
         let mut events = Vec::new();
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            events.extend(self.tell_line(id, born, line, &mut narrator)?);
+            events.extend(self.tell_line(id, born, line, &mut narrator, 0..usize::MAX)?);
         }
         Ok(events)
     }
 
-    /// Tells every addition of a line that may still be open.
-    fn tell_open_line(&self, id: &SessionId, born: Born, offset: u64) -> Result<Vec<Event>, Error> {
+    /// Tells some additions of a line that may still be open, from one on.
+    fn tell_open_line(&self, id: &SessionId, born: Born, offset: u64, from: usize) -> Result<Vec<Event>, Error> {
         let mut bytes = Vec::new();
         loop {
             let more = self.log.read(At::Live(id), offset + bytes.len() as u64, 4096.max(bytes.len()))?;
             let end = more.iter().position(|byte| *byte == b'\n');
             bytes.extend_from_slice(&more[..end.map_or(more.len(), |end| end + 1)]);
             if end.is_some() || more.is_empty() {
-                return self.tell_line(id, born, &bytes, &mut None);
+                return self.tell_line(id, born, &bytes, &mut None, from..from + ADDITIONS_AT_ONCE);
             }
         }
     }
 
-    fn tell_lines(
-        &self,
-        id: &SessionId,
-        born: Born,
-        places: &[Place],
-        narrator: &mut Narrator,
-    ) -> Result<Vec<Event>, Error> {
+    fn tell_lines(&self, id: &SessionId, born: Born, lines: &mut Lines) -> Result<Vec<Event>, Error> {
         let mut events = Vec::new();
-        let mut current = Some(narrator.clone());
-        for place in places {
+        while let Some(place) = lines.places.front()
+            && events.len() < AT_ONCE
+            && bytes_of(&events) <= BYTES_AT_ONCE
+        {
             let line = self.log.read(At::Live(id), place.offset, place.len as usize)?;
-            events.extend(self.tell_line(id, born, &line, &mut current)?);
-        }
-        if let Some(current) = current {
-            *narrator = current;
+            let additions = lines.additions..lines.additions + ADDITIONS_AT_ONCE;
+            let mut narrator = Some(Narrator::clone(&lines.narrator));
+            let told = self.tell_line(id, born, &line, &mut narrator, additions)?;
+            if told.len() < ADDITIONS_AT_ONCE {
+                lines.places.pop_front();
+                lines.additions = 0;
+                lines.narrator = narrator.map_or_else(|| lines.narrator.clone(), Box::new);
+            } else {
+                lines.additions += ADDITIONS_AT_ONCE;
+            }
+            events.extend(told);
         }
         Ok(events)
     }
@@ -223,6 +252,7 @@ impl Store {
         born: Born,
         line: &[u8],
         narrator: &mut Option<Narrator>,
+        additions: Range<usize>,
     ) -> Result<Vec<Event>, Error> {
         let Some(stored) = record::parse_full(line).ok().or_else(|| record::parse_full_open(line).ok()) else {
             return Ok(Vec::new());
@@ -241,6 +271,7 @@ impl Store {
             if narrator.is_none() {
                 *narrator = Some(self.narrator_at(state, envelope.seq)?);
             }
+            *narrator = narrator.take().map(|narrator| narrator.with_additions(additions));
             match narrator {
                 Some(narrator) => self.narrate(state, narrator, envelope, &record),
                 None => Ok(Vec::new()),
@@ -289,6 +320,29 @@ impl Store {
         }
         Ok(narrator)
     }
+}
+
+/// Additions to a line that were told together, as far as they are not taken yet.
+struct Additions {
+    born: Born,
+    offset: u64,
+    next: u32,
+    told: VecDeque<Event>,
+}
+
+impl Additions {
+    fn begin_with(&self, born: Born, offset: u64, index: u32) -> bool {
+        (self.born, self.offset, self.next) == (born, offset, index) && !self.told.is_empty()
+    }
+
+    fn take(&mut self) -> Option<Event> {
+        self.next += 1;
+        self.told.pop_front()
+    }
+}
+
+fn bytes_of(events: &[Event]) -> usize {
+    events.iter().map(hub::size_of).sum()
 }
 
 fn deleted(entry: &JournalEntry, tombstone: &[u8]) -> Option<Event> {

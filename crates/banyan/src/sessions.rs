@@ -145,9 +145,12 @@ impl Sessions {
         self.entries.fetch_sub(before, Ordering::Relaxed);
     }
 
-    /// Every session in memory.
+    /// Every session in memory, by id.
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
-        self.shards.iter().flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>()).collect()
+        let shards = self.shards.iter();
+        let mut all: Vec<_> = shards.flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>()).collect();
+        all.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        all
     }
 
     /// Lets go of the sessions that were used longest ago, when there are too many.

@@ -40,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) blob_threshold: usize,
     pub(crate) bounds: Bounds,
+    /// Whether things are done that no caller asked for.
+    pub(crate) works_alone: bool,
     pub(crate) purpose: Purpose,
 }
 
@@ -94,6 +96,7 @@ impl Store {
         let closed = self.log.close();
         if closed.is_ok() && self.settings.purpose == Purpose::Work {
             self.save_images();
+            self.note_closed();
         }
         self.note_clean_close();
         Ok(closed?)

@@ -3,21 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use banyan_core::event;
-use banyan_core::state::NodeIx;
+use banyan_core::filter;
 use banyan_log::{Replay, SessionLog};
-use banyan_model::{
-    CommitNo, Error, Event, EventFilter, EventPayload, MessageUpdatedEvent, Position, Revision, SessionEntry,
-    SessionId,
-};
+use banyan_model::{CommitNo, Error, Event, EventFilter, Position, SessionId};
 
 use crate::Banyan;
 use crate::access::Access;
-use crate::bodies::Wanted;
 use crate::hub::Seat;
 use crate::replay::{Backlog, More};
+use crate::snapshot::Snapshot;
 use crate::store::Store;
-use crate::tell::created_event;
 use tokio::sync::mpsc::error::TryRecvError;
 
 /// What a subscriber asks for.
@@ -61,6 +56,7 @@ pub struct Subscription {
     seat: Seat,
     filters: Vec<EventFilter>,
     ready: VecDeque<Delivery>,
+    snapshot: Option<Box<Snapshot>>,
     backlog: Option<Backlog>,
     /// What is not after this was delivered already.
     seen: Position,
@@ -84,6 +80,7 @@ impl Banyan {
             seat,
             filters,
             ready: VecDeque::new(),
+            snapshot: None,
             backlog: None,
             seen: Position::BEGINNING,
             over: false,
@@ -139,6 +136,16 @@ impl Subscription {
         }
     }
 
+    /// Whether what comes next is read from disk, and so may take a moment.
+    pub fn has_past(&self) -> bool {
+        self.snapshot.is_some() || self.backlog.is_some() || !self.ready.is_empty()
+    }
+
+    /// Where the order stood when the subscription began. Who reads everything again after [`Delivery::Resync`] continues here.
+    pub fn began_at(&self) -> Position {
+        Position::new(self.seat.since, WHOLE)
+    }
+
     fn take(&mut self, event: Arc<Event>) -> Option<Delivery> {
         self.seat.queue.taken(&event);
         (event.position > self.seen).then(|| Delivery::Event(event))
@@ -153,6 +160,20 @@ impl Subscription {
         loop {
             if let Some(delivery) = self.ready.pop_front() {
                 return Ok(Some(delivery));
+            }
+            if let Some(snapshot) = &mut self.snapshot {
+                match self.store.more_of_snapshot(snapshot)? {
+                    Some(parts) => {
+                        let asked = |event: &Event| self.filters.iter().any(|it| filter::event_matches(it, event));
+                        let parts = parts.into_iter().filter(asked);
+                        self.ready.extend(parts.map(|event| Delivery::Snapshot(Box::new(event))));
+                    }
+                    None => {
+                        self.snapshot = None;
+                        self.ready.push_back(Delivery::SnapshotEnd(self.seen));
+                    }
+                }
+                continue;
             }
             let Some(backlog) = &mut self.backlog else { return Ok(None) };
             match self.store.tell_more(backlog, &self.filters)? {
@@ -197,45 +218,15 @@ impl Subscription {
         self.ready.push_back(Delivery::Resync);
     }
 
-    fn begin_with(&mut self, access: &Access, session: &SessionId) -> Result<(), Error> {
+    fn begin_with(&mut self, access: &Arc<Access>, session: &SessionId) -> Result<(), Error> {
         let snapshot = self.store.snapshot(access, session)?.ok_or_else(|| Error::not_found(session))?;
         self.seen = Position::new(snapshot.commit, WHOLE);
-        self.ready.extend(snapshot.events.into_iter().map(|event| Delivery::Snapshot(Box::new(event))));
-        self.ready.push_back(Delivery::SnapshotEnd(self.seen));
+        self.snapshot = Some(Box::new(snapshot));
         Ok(())
     }
 }
 
-/// A session as it is.
-struct Snapshot {
-    commit: CommitNo,
-    events: Vec<Event>,
-}
-
 impl Store {
-    fn snapshot(&self, access: &Access, id: &SessionId) -> Result<Option<Snapshot>, Error> {
-        let planned = self.look(access, id, |state| {
-            let wanted: Vec<Wanted> =
-                (0..state.nodes().len() as u32).map(|ix| Wanted::of(state, NodeIx(ix))).collect();
-            let payload = EventPayload::Created(created_event(state.meta()));
-            let created = Event::new(Position::BEGINNING, payload, None, state.metadata().cloned());
-            (state.last_commit(), state.sources().to_vec(), wanted, created)
-        })?;
-        let Some((commit, sources, wanted, created)) = planned else { return Ok(None) };
-        let metadata = created.metadata.clone();
-        let mut events = vec![created];
-        for (wanted, fetched) in wanted.iter().zip(self.fetch_seen(access, &sources, &wanted)?) {
-            let Some(fetched) = fetched else { continue };
-            let entry = wanted.entry(fetched);
-            let updated = updated_event(id, &entry);
-            let (added, role) = event::added(id.clone(), entry)?;
-            let payloads = [Some(added), updated].into_iter().flatten();
-            events
-                .extend(payloads.map(|payload| Event::new(Position::BEGINNING, payload, role, metadata.clone())));
-        }
-        Ok(Some(Snapshot { commit, events }))
-    }
-
     /// Refuses a position that was never given out.
     fn must_have_existed(&self, access: &Access, position: Position) -> Result<(), Error> {
         let refuse = || Error::invalid_cursor(format!("position {position} was never given out by this store"));
@@ -267,19 +258,4 @@ impl Store {
 fn the_one_session(filters: &[EventFilter]) -> Option<SessionId> {
     let first = filters.first()?.session_id.clone()?;
     filters.iter().all(|filter| filter.session_id.as_ref() == Some(&first)).then_some(first)
-}
-
-/// For a message that has changed: its revision, so that a later update is not taken for an older one.
-fn updated_event(session: &SessionId, entry: &SessionEntry) -> Option<EventPayload> {
-    let SessionEntry::Message(entry) = entry else { return None };
-    (entry.revision > Revision(0)).then(|| {
-        EventPayload::MessageUpdated(MessageUpdatedEvent {
-            session_id: session.clone(),
-            entry_id: entry.id.clone(),
-            message: entry.message.clone(),
-            revision: entry.revision,
-            origin: entry.origin.clone(),
-            timestamp: entry.timestamp,
-        })
-    })
 }

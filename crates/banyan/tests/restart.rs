@@ -195,3 +195,27 @@ fn long_content_is_stored_once_and_goes_with_its_last_user() {
     let on_disk = on_disk.reopened();
     assert_eq!(blobs(&on_disk), 0);
 }
+
+#[test]
+fn content_that_a_crash_left_without_a_user_goes_when_the_store_is_opened_next() {
+    let stray = |dir: &std::path::Path| {
+        let hash = blake3::hash(b"stray").to_hex().to_string();
+        let folder = dir.join(".banyan/blobs").join(&hash[..2]);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(&hash), b"stray").unwrap();
+        folder.join(hash)
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let store = Banyan::open(dir.path(), Options::default()).unwrap();
+    door(&store).session();
+    store.close().unwrap();
+    let store = Banyan::open(dir.path(), Options::default()).unwrap();
+
+    // Killed in a call that stored content and committed nothing: the write-ahead log is empty.
+    let killed = copied(dir.path());
+    let left = stray(killed.path());
+    let reopened = Banyan::open(killed.path(), Options::default()).unwrap();
+    assert!(!left.exists(), "it is gone");
+    assert_eq!(door(&reopened).ok("list", json!({}))["sessions"].as_array().unwrap().len(), 1);
+    drop(store);
+}

@@ -5,7 +5,7 @@ use std::process::Command;
 use banyan_sim::binary::{self, Binary};
 use banyan_sim::dice::Dice;
 use banyan_sim::fleet::{Fleet, Refusal, a_write};
-use banyan_sim::seeds::{self, Scene, skipped};
+use banyan_sim::seeds::{self, Scene, Share, skipped};
 
 fn possible() -> Result<(), String> {
     binary::find()?;
@@ -61,7 +61,7 @@ fn soak_flush_errors() {
         return skipped("flush errors", &why);
     }
     let mut acknowledged = 0;
-    for seed in seeds::soak() {
+    for seed in seeds::soak(Share::Real) {
         acknowledged += fail_flushes(seed, 20);
         println!("seed {seed}: {acknowledged} calls acknowledged so far");
     }

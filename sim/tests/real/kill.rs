@@ -3,7 +3,7 @@
 use banyan_sim::binary::{self, Binary};
 use banyan_sim::dice::Dice;
 use banyan_sim::fleet::{Fleet, Refusal};
-use banyan_sim::seeds::{self, Scene, skipped};
+use banyan_sim::seeds::{self, Scene, Share, skipped};
 
 /// Gives how many calls were acknowledged.
 fn kill_again_and_again(seed: u64, workers: usize, rounds: u64) -> u64 {
@@ -49,7 +49,7 @@ fn soak_kill_9() {
         return skipped("kill -9", &why);
     }
     let mut acknowledged = 0;
-    for seed in seeds::soak() {
+    for seed in seeds::soak(Share::Real) {
         acknowledged += kill_again_and_again(seed, 8 + (seed % 50) as usize, 20);
         println!("seed {seed}: {acknowledged} calls acknowledged so far");
     }

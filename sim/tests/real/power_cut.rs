@@ -4,7 +4,7 @@ use banyan_sim::binary::{self, Binary};
 use banyan_sim::dice::Dice;
 use banyan_sim::fleet::{Fleet, Refusal};
 use banyan_sim::loop_fs::LoopFs;
-use banyan_sim::seeds::{self, Scene, skipped};
+use banyan_sim::seeds::{self, Scene, Share, skipped};
 
 /// Gives how many calls were acknowledged.
 fn cut_again_and_again(fs: &LoopFs, seed: u64, workers: usize, rounds: u64) -> u64 {
@@ -60,7 +60,7 @@ fn what_was_acknowledged_survives_a_power_cut() {
 fn soak_power_cuts() {
     let Some(fs) = file_system() else { return };
     let mut acknowledged = 0;
-    for seed in seeds::soak() {
+    for seed in seeds::soak(Share::Real) {
         acknowledged += cut_again_and_again(&fs, seed, 8 + (seed % 50) as usize, 20);
         println!("seed {seed}: {acknowledged} calls acknowledged so far");
     }

@@ -4,7 +4,7 @@ use banyan_sim::binary::{self, Binary};
 use banyan_sim::fleet::{Fleet, Refusal, a_write};
 use banyan_sim::loop_fs::LoopFs;
 use banyan_sim::observe::observe_with;
-use banyan_sim::seeds::{self, Scene, skipped};
+use banyan_sim::seeds::{self, Scene, Share, skipped};
 
 fn fill_and_free(seed: u64, rounds: u64) -> Result<u64, String> {
     binary::find()?;
@@ -53,7 +53,7 @@ fn a_full_file_system_refuses_and_works_again_when_there_is_room() {
 #[test]
 #[ignore = "runs for a share of BANYAN_SOAK_MINUTES"]
 fn soak_small_disk() {
-    for seed in seeds::soak() {
+    for seed in seeds::soak(Share::Real) {
         match fill_and_free(seed, 5) {
             Ok(refused) => println!("seed {seed}: {refused} calls refused"),
             Err(why) => return skipped("small disk", &why),

@@ -1,5 +1,8 @@
 //! The disk fills up and gets room again: refused calls leave no trace, everything else stays.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use banyan_log::disk::{Fate, MemDisk};
 use banyan_model::ErrorCode;
 use banyan_sim::check::check;
@@ -7,7 +10,7 @@ use banyan_sim::dice::Dice;
 use banyan_sim::driver::{Driver, files, open};
 use banyan_sim::model::Model;
 use banyan_sim::observe::observe;
-use banyan_sim::seeds::{self, Scene};
+use banyan_sim::seeds::{self, Scene, Share};
 
 fn used(disk: &MemDisk) -> u64 {
     files(disk).iter().map(|(_, bytes)| bytes.len() as u64).sum()
@@ -59,9 +62,16 @@ fn a_full_disk_refuses_and_works_again_when_there_is_room() {
 #[test]
 #[ignore = "runs for a share of BANYAN_SOAK_MINUTES"]
 fn soak_full_disks() {
-    let mut refused = 0;
-    for seed in seeds::soak() {
-        refused += fill_again_and_again(seed, 400);
-    }
-    println!("{refused} calls refused");
+    let (calls, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+    seeds::soak_on_all_cores(
+        Share::FullDisks,
+        |seconds| {
+            let [calls, refused] = [&calls, &refused].map(|counter| counter.load(Relaxed));
+            format!("{calls} calls, {refused} of them refused ({:.0} calls a second)", calls as f64 / seconds)
+        },
+        |seed| {
+            refused.fetch_add(fill_again_and_again(seed, 400), Relaxed);
+            calls.fetch_add(400, Relaxed);
+        },
+    );
 }

@@ -1,56 +1,62 @@
 //! The process is killed at every operation and starts again; later the power goes. What the first process left
 //! unflushed looks as if it were safe to the second one.
 
-use banyan_log::disk::{Fate, MemDisk};
-use banyan_sim::check::{Expected, check};
+use banyan_log::disk::{Fate, MemDisk, Mishap, Moment};
+use banyan_sim::check::Expected;
 use banyan_sim::driver::{Driver, Stopped, open};
-use banyan_sim::frail::Frail;
-use banyan_sim::model::Model;
 use banyan_sim::observe::observe;
 use banyan_sim::predict::Call;
-use banyan_sim::seeds::{self, Scene};
+use banyan_sim::reopen::{Care, Reopener, Tally};
+use banyan_sim::seeds::{self, Scene, Share};
 use serde_json::json;
 
-/// False when what `first` does ended before the process could be killed.
-fn kill_then_cut(seed: u64, last: u64, first: impl FnOnce(&mut Driver) -> Result<(), Stopped>) -> bool {
-    let _scene = Scene(format!("BANYAN_SIM_SEED={seed}, killed after operation {last}"));
-    let disk = MemDisk::crashable(seed ^ last);
-    let process = Frail::killed_after(&disk, last);
-    let expected = match Driver::open(&process, seed, Model::default()) {
-        Ok(mut driver) => {
-            let _ = first(&mut driver);
-            driver.expected()
-        }
-        Err(_) => Expected::default(),
-    };
-    if !process.is_dead() {
-        return false;
-    }
+/// Tells whether the call under way was done by the process that was killed.
+fn kill_then_cut(seed: u64, moment: Moment, expected: &Expected, reopener: &mut Reopener<'_>) -> bool {
+    let _scene = Scene(format!("BANYAN_SIM_SEED={seed}, killed before operation {}", moment.op()));
+    let op = moment.op();
+    let disk = moment.after_kill();
     let store = open(&disk).unwrap();
     let found = observe(&store);
     store.close().unwrap();
+    drop(store);
     let done = expected.allows(&found);
     let mut second = Driver::open(&disk, seed, found).unwrap();
-    if let Some((call, _)) = expected.under_way.filter(|_| !done) {
+    if let Some((call, _)) = expected.under_way.clone().filter(|_| !done) {
         // Whoever got no answer asks again.
         second.make(call).unwrap();
     }
-    for fate in [Fate::LoseUnsynced, Fate::KeepAll, Fate::TornLast, Fate::Random(last)] {
+    reopener.expect(second.expected());
+    let random = (0..9).map(|n| Fate::Random(op.wrapping_mul(9) + n));
+    for fate in [Fate::LoseUnsynced, Fate::KeepAll, Fate::TornLast].into_iter().chain(random) {
         let _scene = Scene(format!("{fate:?}"));
-        check(&open(&disk.after_crash(fate)).unwrap(), &second.expected());
+        reopener.look(&disk.after_crash(fate));
     }
-    true
+    done
 }
 
-fn kill_everywhere(seed: u64, calls: u64) -> u64 {
-    (1..).take_while(|last| kill_then_cut(seed, *last, |driver| driver.make_calls(calls))).count() as u64
+/// Kills the process before every operation of what it does.
+fn kill_everywhere(seed: u64, first: impl FnOnce(&mut Driver) -> Result<(), Stopped>, care: Care, tally: &Tally) {
+    let mut driver = Driver::watched(&MemDisk::crashable(seed), seed, Mishap::Kill);
+    first(&mut driver).unwrap();
+    let mut reopener = Reopener::new(tally, care, Expected::default());
+    for stretch in driver.stretches() {
+        let mut done_before = false;
+        for moment in stretch.moments {
+            let done = kill_then_cut(seed, moment, &stretch.expected, &mut reopener);
+            assert!(done || !done_before, "BANYAN_SIM_SEED={seed}: the call under way was there, and is gone");
+            done_before = done;
+        }
+    }
 }
 
 #[test]
 fn what_is_acknowledged_after_a_kill_survives_a_power_cut() {
-    let kills: u64 = seeds::everyday(1).into_iter().map(|seed| kill_everywhere(seed, 40)).sum();
-    println!("{kills} kills");
-    assert!(kills > 0);
+    let tally = Tally::default();
+    for seed in seeds::everyday(1) {
+        kill_everywhere(seed, |driver| driver.make_calls(40), Care::Same, &tally);
+    }
+    println!("{tally}");
+    assert!(tally.points() > 0);
 }
 
 #[test]
@@ -61,16 +67,18 @@ fn content_that_a_killed_process_left_behind_is_flushed_before_it_is_relied_on()
         let attachment = json!({"session_id": "s", "name": "n", "mime": "text/plain", "data": "aGVsbG8="});
         driver.make(Call::new("session::put-attachment", attachment))
     };
-    let kills = (1..).take_while(|last| kill_then_cut(0, *last, store_content)).count();
-    assert!(kills > 0);
+    let tally = Tally::default();
+    kill_everywhere(0, store_content, Care::Same, &tally);
+    assert!(tally.points() > 0);
 }
 
 #[test]
 #[ignore = "runs for a share of BANYAN_SOAK_MINUTES"]
 fn soak_kills_and_cuts() {
-    let mut kills = 0;
-    for seed in seeds::soak() {
-        kills += kill_everywhere(seed, 20 + seed % 60);
-        println!("seed {seed}: {kills} kills so far");
-    }
+    let tally = Tally::default();
+    seeds::soak_on_all_cores(
+        Share::Kills,
+        |seconds| tally.after(seconds),
+        |seed| kill_everywhere(seed, |driver| driver.make_calls(20 + seed % 60), Care::Less, &tally),
+    );
 }

@@ -7,3 +7,7 @@ mod failing_flush;
 mod fork_chain;
 mod full_disk;
 mod kill_then_cut;
+
+/// As the command has; opening stores again and again is mostly memory that comes and goes.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

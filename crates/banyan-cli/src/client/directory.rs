@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use banyan::model::Event;
 use banyan::{Banyan, Delivery, Options, Subscribe, Subscription, block_on};
 
-use super::{Access, Client, Frame, Frames};
+use super::{Access, Client, Frame, Frames, Until};
 use crate::args::Globals;
 use crate::data_dir::data_dir;
 use crate::failure::Failure;
@@ -25,7 +26,7 @@ impl Directory {
     /// Opens a directory.
     pub(crate) fn open_at(dir: &Path, globals: &Globals, access: Access) -> Result<Self, Failure> {
         let options = Options {
-            durability: globals.durability.into(),
+            durability: globals.durability.unwrap_or_default().into(),
             progress: Box::new(Bar::default()),
             ..Options::default()
         };
@@ -44,8 +45,8 @@ impl Client for Directory {
         Ok(block_on(self.store.call(id, body))?)
     }
 
-    /// Nobody else can write to the directory, so the stream ends with the past.
-    fn subscribe(&self, wanted: Subscribe) -> Result<Frames, Failure> {
+    /// Nobody else can write to the directory, so the stream ends with the past in any case.
+    fn subscribe(&self, wanted: Subscribe, _: Until) -> Result<Frames, Failure> {
         Ok(Box::new(Past(self.store.subscribe(wanted)?)))
     }
 
@@ -65,20 +66,19 @@ impl Iterator for Past {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.0.try_next() {
-            Ok(delivery) => delivery.map(frame),
+            Ok(delivery) => delivery.map(|delivery| Ok(frame(delivery))),
             Err(error) => Some(Err(error.into())),
         }
     }
 }
 
-fn frame(delivery: Delivery) -> Result<Frame, Failure> {
-    let told = |position, event: &banyan::model::Event| {
-        let data = serde_json::to_string(&event.payload);
-        let data =
-            data.map_err(|error| Failure::storage(format!("an event could not be written as JSON: {error}")))?;
-        Ok(Frame { position, event: event.event_type().as_str(), data })
+fn frame(delivery: Delivery) -> Frame {
+    let told = |position, event: &Event| Frame {
+        position,
+        event: event.event_type().as_str().into(),
+        data: event.json().to_owned(),
     };
-    let bare = |position, event| Ok(Frame { position, event, data: "{}".to_owned() });
+    let bare = |position, event: &'static str| Frame { position, event: event.into(), data: "{}".to_owned() };
     match delivery {
         Delivery::Snapshot(event) => told(None, &event),
         Delivery::SnapshotEnd(position) => bare(Some(position.to_string()), "banyan::snapshot-end"),

@@ -1,26 +1,42 @@
-//! Who answers calls: a data directory that this process opens.
+//! Who answers calls: a data directory that this process opens, or a server that has one.
 //!
-//! Commands know only [`Client`], so that another kind, such as a server, can answer them as well.
+//! Commands know only [`Client`].
 
 mod directory;
+mod follow;
+mod problem;
+mod server;
+mod sse;
+
+use std::borrow::Cow;
 
 use banyan::Subscribe;
 
-use crate::args::Globals;
+use crate::args::{Globals, Target};
 use crate::failure::Failure;
 
 pub(crate) use directory::Directory;
+pub(crate) use server::{Server, in_path};
 
 /// Answers calls and tells events.
 pub(crate) trait Client: Sync {
     /// Calls a function by its id: JSON in, JSON out.
     fn call(&self, id: &str, body: &[u8]) -> Result<String, Failure>;
     /// Events, in order, until there are no more to come.
-    fn subscribe(&self, wanted: Subscribe) -> Result<Frames, Failure>;
+    fn subscribe(&self, wanted: Subscribe, until: Until) -> Result<Frames, Failure>;
     /// Where the sessions are, in words.
     fn place(&self) -> String;
     /// Finishes what is under way.
     fn close(&self) -> Result<(), Failure>;
+}
+
+/// How long events are told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Until all of the past is told.
+    Now,
+    /// For as long as new ones can come.
+    Stopped,
 }
 
 /// A stream of events.
@@ -31,7 +47,7 @@ pub(crate) struct Frame {
     /// Its place in the order; parts of a snapshot have none.
     pub(crate) position: Option<String>,
     /// Its type, such as `session::created`.
-    pub(crate) event: &'static str,
+    pub(crate) event: Cow<'static, str>,
     /// What happened, as JSON.
     pub(crate) data: String,
 }
@@ -51,8 +67,11 @@ pub(crate) fn with_client<T>(
     access: Access,
     work: impl FnOnce(&dyn Client) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let client = Directory::open(globals, access)?;
-    let worked = work(&client);
+    let client: Box<dyn Client> = match globals.target()? {
+        Target::Directory => Box::new(Directory::open(globals, access)?),
+        Target::Server(url) => Box::new(Server::new(&url, globals)?),
+    };
+    let worked = work(&*client);
     let closed = client.close();
     worked.and_then(|done| closed.map(|()| done))
 }

@@ -3,10 +3,16 @@
 mod call;
 mod call_list;
 mod call_stream;
+mod config;
 mod fork;
+mod key;
+mod key_ring;
 mod ls;
 mod rm;
+mod serve;
+mod server_options;
 mod show;
+mod show_block;
 mod show_entry;
 mod show_tree;
 mod tail;
@@ -19,24 +25,19 @@ use crate::args::Globals;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// What can be done.
+/// What can be done. Each says itself what it is for: a comment here would stand in the place of its help.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Walk through a first session
     Tour(tour::TourArgs),
-    /// Call a function by its id, with JSON
+    Serve(serve::ServeArgs),
+    Config(config::ConfigArgs),
+    Key(key::KeyArgs),
     Call(call::CallArgs),
-    /// List sessions
     Ls(ls::LsArgs),
-    /// Read a session's conversation
     Show(show::ShowArgs),
-    /// Print what happened, event by event
     Tail(tail::TailArgs),
-    /// Start a new session from an entry of another
     Fork(fork::ForkArgs),
-    /// Delete sessions
     Rm(rm::RmArgs),
-    /// Read everything in a data directory and report damage
     Verify(verify::VerifyArgs),
 }
 
@@ -44,6 +45,9 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
     match command {
         Command::Tour(args) => tour::run(&args, globals, screen),
+        Command::Serve(args) => serve::run(&args, globals, screen),
+        Command::Config(args) => config::run(&args, globals, screen),
+        Command::Key(args) => key::run(&args, globals, screen),
         Command::Call(args) => call::run(&args, globals, screen),
         Command::Ls(args) => ls::run(&args, globals, screen),
         Command::Show(args) => show::run(&args, globals, screen),

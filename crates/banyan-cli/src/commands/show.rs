@@ -9,13 +9,14 @@ use crate::args::Globals;
 use crate::calls::ask;
 use crate::client::{Access, Client, with_client};
 use crate::failure::{Failure, complain};
+use crate::prose::Length;
 use crate::resolve::resolve;
 use crate::screen::{Screen, Style};
 use crate::words::{ago, count, one_line};
 
 /// Read a session's conversation.
 ///
-/// With --json, one entry a line.
+/// What was said is shown whole; of what functions were given and gave back, the first lines. Times are local. With --json, one entry a line.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
@@ -30,11 +31,15 @@ pub(crate) struct ShowArgs {
     /// Include entries that hold an application's own data
     #[arg(long, conflicts_with = "tree")]
     custom: bool,
+    /// Show long results, arguments and thoughts whole, not just their first lines
+    #[arg(long, conflicts_with = "tree")]
+    full: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   banyan show s_0199
+  banyan show s_0199 --full | less
   banyan show s_0199 --tree
   banyan show s_0199 --branch e_0199a1
   banyan show s_0199 --json | jq .message.role";
@@ -65,7 +70,7 @@ fn conversation(
     request.bytes = Some(PAGE_BYTES);
     request.from_entry_id = args.branch.as_deref().map(EntryId::from);
     request.include_custom = Some(args.custom);
-    let mut teller = Teller::default();
+    let mut teller = Teller::new(if args.full { Length::Full } else { Length::Short });
     loop {
         let page = ask(client, &request)?;
         if globals.json {

@@ -1,26 +1,35 @@
 //! One entry of a conversation, as text.
 
-use banyan::model::{AgentMessage, AssistantMessage, ContentBlock, MessageItem, StopReason};
+use banyan::model::{AgentMessage, AssistantMessage, MessageItem, StopReason};
 
+use super::show_block::{self, Last};
 use crate::failure::Failure;
+use crate::prose::{self, Length, short_width};
 use crate::screen::{Screen, Style};
-use crate::words::{ago, clip, count, one_line, safe, size};
+use crate::words::{Clock, clip, one_line};
 
-/// How wide a short form is where there is no terminal.
-const WIDE: usize = 120;
-
-/// Tells entries one after another: a heading when somebody begins to speak, tools in a line each.
-#[derive(Default)]
+/// Tells entries one after another: a heading when somebody begins to speak, tools in a few lines each.
 pub(super) struct Teller {
+    length: Length,
     speaker: Option<String>,
+    clock: Clock,
+    last: Last,
 }
 
 impl Teller {
+    pub(super) fn new(length: Length) -> Self {
+        Self { length, speaker: None, clock: Clock::default(), last: Last::Heading }
+    }
+
     /// Tells an entry.
     pub(super) fn tell(&mut self, item: &MessageItem, screen: &mut Screen) -> Result<(), Failure> {
         if let Some(custom) = &item.custom {
             let line = format!("· {} {}", one_line(&custom.custom_type), one_line(custom.data.get()));
-            return aside(&line, screen);
+            self.last = Last::Tool;
+            return match self.length {
+                Length::Short => aside(&line, screen),
+                Length::Full => screen.line(&screen.paint(Style::Aside, &line)),
+            };
         }
         let Some(message) = &item.message else { return Ok(()) };
         match message.parse() {
@@ -35,104 +44,46 @@ impl Teller {
 
     fn message(&mut self, message: &AgentMessage, screen: &mut Screen) -> Result<(), Failure> {
         match message {
-            AgentMessage::User(_) => self.heading("user", message.timestamp(), screen)?,
+            AgentMessage::User(_) => self.heading("user", Style::User, message.timestamp(), screen)?,
             AgentMessage::Assistant(said) => {
                 let speaker = match said.model.is_empty() {
                     true => "assistant".to_owned(),
                     false => format!("assistant · {}", one_line(&said.model)),
                 };
-                self.heading(&speaker, message.timestamp(), screen)?;
+                self.heading(&speaker, Style::Assistant, message.timestamp(), screen)?;
             }
             AgentMessage::FunctionResult(result) => {
-                return returned(Some(&result.function_id), &result.content, result.is_error, screen);
+                self.last = Last::Tool;
+                let function = Some(result.function_id.as_str());
+                return show_block::returned(function, &result.content, result.is_error, self.length, screen);
             }
             AgentMessage::Custom(custom) => {
-                self.heading(&one_line(&custom.custom_type), message.timestamp(), screen)?;
+                self.heading(&one_line(&custom.custom_type), Style::Heading, message.timestamp(), screen)?;
                 if let Some(display) = &custom.display {
-                    return screen.line(safe(display).trim_end());
+                    return prose::said(display, screen).iter().try_for_each(|line| screen.line(line));
                 }
             }
         }
-        message.content().iter().try_for_each(|block| tell_block(block, screen))?;
+        for block in message.content() {
+            self.last = show_block::tell(block, self.last, self.length, screen)?;
+        }
         match message {
             AgentMessage::Assistant(said) => ending(said, screen),
             AgentMessage::User(_) | AgentMessage::FunctionResult(_) | AgentMessage::Custom(_) => Ok(()),
         }
     }
 
-    /// A heading, unless the same speaker goes on.
-    fn heading(&mut self, speaker: &str, time: i64, screen: &mut Screen) -> Result<(), Failure> {
+    /// A heading, unless the assistant goes on after its tools.
+    fn heading(&mut self, speaker: &str, style: Style, time: i64, screen: &mut Screen) -> Result<(), Failure> {
         if speaker.starts_with("assistant") && self.speaker.as_deref() == Some(speaker) {
             return Ok(());
         }
         self.speaker = Some(speaker.to_owned());
+        self.last = Last::Heading;
         screen.line("")?;
-        let time = screen.paint(Style::Aside, &format!(" · {}", ago(time)));
-        screen.line(&format!("{}{time}", screen.paint(Style::Heading, speaker)))
+        let time = screen.paint(Style::Aside, &format!(" · {}", self.clock.tell(time)));
+        screen.line(&format!("{}{time}", screen.paint(style, speaker)))
     }
-}
-
-fn tell_block(block: &ContentBlock, screen: &mut Screen) -> Result<(), Failure> {
-    match block {
-        ContentBlock::Text(block) if block.text.is_empty() => Ok(()),
-        ContentBlock::Text(block) => screen.line(safe(&block.text).trim_end()),
-        ContentBlock::Thinking(block) => {
-            let thinking = screen.paint(Style::Aside, safe(&block.text).trim_end());
-            if thinking.is_empty() { Ok(()) } else { screen.line(&thinking) }
-        }
-        ContentBlock::FunctionCall(call) => short(
-            &format!("→ {} {}", one_line(&call.function_id), one_line(call.arguments.get())),
-            Style::Busy,
-            screen,
-        ),
-        ContentBlock::FunctionResult(result) => {
-            returned(None, &result.content, result.is_error.unwrap_or(false), screen)
-        }
-        ContentBlock::Image(_) | ContentBlock::File(_) => aside(&in_words(block), screen),
-    }
-}
-
-/// What a function gave back, on one line.
-fn returned(
-    function: Option<&str>,
-    content: &[ContentBlock],
-    failed: bool,
-    screen: &mut Screen,
-) -> Result<(), Failure> {
-    let whole: Vec<String> = content.iter().map(in_words).collect();
-    let whole = whole.join("\n");
-    let whole = whole.trim();
-    let first = whole.lines().next().unwrap_or("nothing");
-    let more = whole.lines().count().saturating_sub(1);
-    let more = if more > 0 { format!(" (+ {})", count(more as u64, "line")) } else { String::new() };
-    let function = function.map(|id| format!("{} ", one_line(id))).unwrap_or_default();
-    let (word, style) = if failed { ("failed: ", Style::Bad) } else { ("", Style::Aside) };
-    let room = screen.columns().unwrap_or(WIDE).saturating_sub(more.len()).max(20);
-    let line = clip(&format!("← {function}{word}{}", one_line(first)), room);
-    screen.line(&screen.paint(style, &format!("{line}{more}")))
-}
-
-/// A block as text.
-pub(super) fn in_words(block: &ContentBlock) -> String {
-    match block {
-        ContentBlock::Text(block) => safe(&block.text),
-        ContentBlock::Thinking(block) => safe(&block.text),
-        ContentBlock::FunctionCall(call) => format!("→ {}", one_line(&call.function_id)),
-        ContentBlock::FunctionResult(result) => result.content.iter().map(in_words).collect::<Vec<_>>().join("\n"),
-        ContentBlock::Image(image) => match (&image.attachment_id, image.data.is_empty()) {
-            (Some(id), true) => format!("[image {}, attachment {}]", one_line(&image.mime), one_line(id.as_str())),
-            _ => format!("[image {}, {}]", one_line(&image.mime), size(decoded(&image.data))),
-        },
-        ContentBlock::File(file) => {
-            format!("[file {}, {}, {}]", one_line(&file.name), one_line(&file.mime), size(file.size))
-        }
-    }
-}
-
-/// How many bytes a base64 text stands for.
-fn decoded(base64: &str) -> u64 {
-    let digits = base64.trim_end_matches('=').len() as u64;
-    digits * 3 / 4
 }
 
 /// How a turn ended, when it did not just end.
@@ -151,10 +102,6 @@ fn ending(said: &AssistantMessage, screen: &mut Screen) -> Result<(), Failure> {
 }
 
 fn aside(line: &str, screen: &mut Screen) -> Result<(), Failure> {
-    short(line, Style::Aside, screen)
-}
-
-fn short(line: &str, style: Style, screen: &mut Screen) -> Result<(), Failure> {
-    let line = clip(line, screen.columns().unwrap_or(WIDE));
-    screen.line(&screen.paint(style, &line))
+    let line = clip(line, short_width(screen));
+    screen.line(&screen.paint(Style::Aside, &line))
 }

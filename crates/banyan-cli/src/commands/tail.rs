@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::args::{Globals, event_type, label, labels, named};
-use crate::client::{Access, Frame, with_client};
+use crate::client::{Access, Frame, Until, with_client};
 use crate::failure::Failure;
 use crate::resolve::{find, resolve};
 use crate::screen::{Screen, Style};
@@ -15,9 +15,9 @@ use crate::words::{clip, clip_start, one_line, width};
 
 /// Print what happened, event by event.
 ///
-/// A data directory has one owner, so while this command reads it nobody writes to it: it prints what is kept and
-/// ends. To follow events as they come, run a server and ask that. With --json, one event a line:
-/// {"position":…,"type":…,"data":…}.
+/// Of a server (--url), what is kept and then what happens, until it is stopped; after a lost connection it goes on where
+/// it was. A data directory has one owner, so while this command reads it nobody writes to it: it prints what is kept
+/// and ends. With --json, one event a line: {"position":…,"type":…,"data":…}.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TailArgs {
@@ -32,9 +32,9 @@ pub(crate) struct TailArgs {
     /// Only sessions with this label in their metadata; give it again for more labels
     #[arg(long = "meta", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, Value)>,
-    /// Only what came after this position; 0 is the beginning of what is kept
-    #[arg(long, value_name = "POSITION", default_value = "0", value_parser = position)]
-    after: Position,
+    /// Only what came after this position; 0 is the beginning of what is kept, and `now` leaves out the past
+    #[arg(long, value_name = "POSITION", default_value = "0", value_parser = after)]
+    after: After,
     /// The session as it is, instead of how it came to be
     #[arg(long, requires = "session", conflicts_with = "after")]
     snapshot: bool,
@@ -48,10 +48,21 @@ Examples:
   banyan tail
   banyan tail s_0199 --type message-added --roles user,assistant
   banyan tail --meta user=ada --after 00000000002a-000000
-  banyan tail s_0199 --snapshot --json";
+  banyan tail s_0199 --snapshot --json
+  banyan tail --url http://127.0.0.1:7420 --after now";
 
-fn position(text: &str) -> Result<Position, String> {
-    text.parse().map_err(|error: banyan::model::Error| error.message)
+/// Where to begin.
+#[derive(Clone, Copy)]
+enum After {
+    Position(Position),
+    Now,
+}
+
+fn after(text: &str) -> Result<After, String> {
+    match text {
+        "now" => Ok(After::Now),
+        text => text.parse().map(After::Position).map_err(|error: banyan::model::Error| error.message),
+    }
 }
 
 pub(crate) fn run(args: &TailArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
@@ -60,20 +71,38 @@ pub(crate) fn run(args: &TailArgs, globals: &Globals, screen: &mut Screen) -> Re
         let known = args.session.as_deref().map(|text| find(client, text)).transpose()?.flatten();
         let unknown = args.session.as_deref().filter(|_| known.is_none());
         let session = known.map(|meta| meta.session_id).or_else(|| unknown.map(SessionId::from));
-        let start = match &session {
-            Some(session) if args.snapshot => Start::Snapshot(session.clone()),
-            _ => Start::After(args.after),
+        let start = match (&session, args.after) {
+            (Some(session), _) if args.snapshot => Start::Snapshot(session.clone()),
+            (_, After::Position(position)) => Start::After(position),
+            (_, After::Now) => Start::Now,
         };
+        let until = if args.once { Until::Now } else { Until::Stopped };
         let mut told = false;
-        for frame in client.subscribe(Subscribe { filters: filters(args, session.as_ref()), start })? {
-            print(&frame?, args, globals, screen)?;
+        for frame in client.subscribe(Subscribe { filters: filters(args, session.as_ref()), start }, until)? {
+            let frame = frame?;
+            print(&frame, args, globals, screen)?;
             told = true;
+            if frame.event == "banyan::resync" {
+                return Err(forgotten());
+            }
+            // The next one may be long in coming.
+            if until == Until::Stopped {
+                screen.flush()?;
+            }
         }
         match unknown {
             Some(text) if !told => resolve(client, text).map(drop),
             _ => Ok(()),
         }
     })
+}
+
+/// The position is too old to go on from.
+fn forgotten() -> Failure {
+    Failure::refused(
+        "banyan/resync",
+        "the order of events is no longer kept as far back as that position; begin again with --after 0",
+    )
 }
 
 fn filters(args: &TailArgs, session: Option<&SessionId>) -> Vec<EventFilter> {
@@ -107,7 +136,7 @@ fn print(frame: &Frame, args: &TailArgs, globals: &Globals, screen: &mut Screen)
     };
     let lead = format!("{:19}  {kind:15}{session}", position.unwrap_or("now"));
     let room = screen.columns().map_or(usize::MAX, |columns| columns.saturating_sub(width(&lead) + 2).max(24));
-    let summary = summary(frame.event, &data, room);
+    let summary = summary(&frame.event, &data, room);
     let lead = lead.replacen(kind, &screen.paint(Style::Heading, kind), 1);
     screen.line(format!("{lead}  {summary}").trim_end())
 }

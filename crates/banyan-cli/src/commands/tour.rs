@@ -35,11 +35,14 @@ const REPLY: [&str; 11] =
 const OTHER_REPLY: &str = "Let me look that up. Today or tomorrow?";
 
 pub(crate) fn run(_args: &TourArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    if globals.url.is_some() {
+        return Err(Failure::usage("the tour takes place in a data directory; leave --url out"));
+    }
     let dir = match &globals.data {
         Some(dir) => dir.clone(),
         None => fresh_dir()?,
     };
-    let globals = Globals { data: Some(dir.clone()), ..*globals };
+    let globals = Globals { data: Some(dir.clone()), ..globals.clone() };
     screen.line("Banyan keeps the conversations of agents and people. This walk makes one, and looks at it.")?;
     screen.line(&format!("It takes place in {}", dir.display()))?;
     let client = Directory::open_at(&dir, &globals, Access::Create)?;

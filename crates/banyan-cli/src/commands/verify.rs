@@ -13,7 +13,7 @@ use crate::words::{count, one_line, size};
 
 /// Read everything in a data directory and report damage.
 ///
-/// Nothing is changed. Each finding is a line, `file:line: reason`, with the file relative to the directory. The exit
+/// It reads files, so it works on a data directory that nobody serves, and not with --url. Nothing is changed. Each finding is a line, `file:line: reason`, with the file relative to the directory. The exit
 /// code is 0 when nothing is lost and 1 when something is. With --json, one object.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -25,6 +25,7 @@ Examples:
   banyan verify --data /srv/banyan --json";
 
 pub(crate) fn run(_args: &VerifyArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    globals.no_server("verify reads the files of a data directory")?;
     let dir = data_dir(globals)?;
     if !dir.is_dir() {
         let message = format!("there is no data directory {}; pass another one with --data DIR", dir.display());

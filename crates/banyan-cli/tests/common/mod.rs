@@ -6,6 +6,8 @@
     reason = "a helper of tests, of which each uses what it needs"
 )]
 
+pub(crate) mod served;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -64,7 +66,12 @@ impl Place {
     /// The command, on the data directory, untouched by the surroundings.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_banyan"));
-        command.args(args).env("BANYAN_DATA", self.dir()).env_remove("NO_COLOR").stdin(Stdio::null());
+        command.args(args).env("BANYAN_DATA", self.dir()).env("TZ", "UTC").stdin(Stdio::null());
+        // No settings of whoever runs the tests.
+        command.env("XDG_CONFIG_HOME", self.root.path());
+        for name in ["NO_COLOR", "BANYAN_URL", "BANYAN_KEY", "BANYAN_CA", "BANYAN_CONFIG", "BANYAN_LISTEN"] {
+            command.env_remove(name);
+        }
         command
     }
 

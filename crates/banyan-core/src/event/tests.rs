@@ -1,8 +1,8 @@
 //! What subscribers are told about each record, live and replayed.
 
 use banyan_model::{
-    CommitNo, ContentBlock, EventPayload, EventType, MetaUpdatedEvent, Position, SessionStatus, SetMetaRequest,
-    SetStatusRequest, StatusChangedEvent,
+    CommitNo, ContentBlock, EventPayload, EventType, MetaUpdatedEvent, Position, Revision, SessionStatus,
+    SetMetaRequest, SetStatusRequest, StatusChangedEvent,
 };
 use serde_json::{Value, json};
 

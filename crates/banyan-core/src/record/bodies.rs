@@ -39,6 +39,11 @@ impl Record {
         }
     }
 
+    /// How many bytes of JSON the body has; 0 when there is none.
+    pub fn body_len(&self) -> usize {
+        self.body().map_or(0, str::len)
+    }
+
     fn body(&self) -> Option<&str> {
         match self {
             Self::Message(record) => Some(record.message.get()),

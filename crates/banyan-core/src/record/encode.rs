@@ -1,6 +1,7 @@
 //! Writing records as lines.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use banyan_model::{CommitNo, EntryId, Object, Seq};
 use serde::Serialize;
@@ -15,9 +16,18 @@ const NO_COMMIT: &[u8; 12] = b"000000000000";
 /// From the end of the number to the digits of the commit, both fields before them having a fixed width.
 const SEQ_TO_COMMIT: usize = r#","time":"2026-11-15T20:30:00.123Z","commit":""#.len();
 
+/// Where in a line that was just written its two larger parts stand, counted from the line's first byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spots {
+    pub(super) origin: Option<Range<usize>>,
+    pub(super) body: Option<Range<usize>>,
+}
+
 /// Appends the line of a record, all but its commit number and checksum, which [`seal`] adds.
-pub fn encode(record: &Record, seq: Seq, time_ms: i64, out: &mut Vec<u8>) {
+pub fn encode(record: &Record, seq: Seq, time_ms: i64, out: &mut Vec<u8>) -> Spots {
+    let start = out.len();
     head(record.type_name(), seq, time_ms, out);
+    let mut spots = Spots::default();
     match record {
         Record::Created(created) => {
             field("session_id", &created.session_id, out);
@@ -30,20 +40,20 @@ pub fn encode(record: &Record, seq: Seq, time_ms: i64, out: &mut Vec<u8>) {
         Record::Message(message) => {
             entry(&message.entry_id, message.parent_id.as_ref(), out);
             field("role", &message.role, out);
-            context(message.origin.as_ref(), &message.blobs, out);
-            verbatim("message", message.message.get(), out);
+            spots.origin = context(message.origin.as_ref(), &message.blobs, out);
+            spots.body = Some(verbatim("message", message.message.get(), out));
         }
         Record::Custom(custom) => {
             entry(&custom.entry_id, custom.parent_id.as_ref(), out);
-            context(custom.origin.as_ref(), &custom.blobs, out);
+            spots.origin = context(custom.origin.as_ref(), &custom.blobs, out);
             field("custom_type", &custom.custom_type, out);
-            verbatim("data", custom.data.get(), out);
+            spots.body = Some(verbatim("data", custom.data.get(), out));
         }
         Record::Updated(updated) => {
             field("entry_id", &updated.entry_id, out);
             field("revision", &updated.revision, out);
-            context(updated.origin.as_ref(), &updated.blobs, out);
-            verbatim("message", updated.message.get(), out);
+            spots.origin = context(updated.origin.as_ref(), &updated.blobs, out);
+            spots.body = Some(verbatim("message", updated.message.get(), out));
         }
         Record::Grew(grew) => {
             grew::fields(grew, out);
@@ -54,7 +64,7 @@ pub fn encode(record: &Record, seq: Seq, time_ms: i64, out: &mut Vec<u8>) {
             field("entry_id", &settled.entry_id, out);
             field("revision", &settled.revision, out);
             context(None, &settled.blobs, out);
-            verbatim("message", settled.message.get(), out);
+            spots.body = Some(verbatim("message", settled.message.get(), out));
         }
         Record::LeafMoved(moved) => field("entry_id", &moved.entry_id, out),
         Record::MetaSet(set) => {
@@ -73,6 +83,8 @@ pub fn encode(record: &Record, seq: Seq, time_ms: i64, out: &mut Vec<u8>) {
         Record::Detached(detached) => field("attachment_id", &detached.attachment_id, out),
         Record::Adopted(adopted) => field("entry_id", &adopted.entry_id, out),
     }
+    let from_start = |spot: Range<usize>| spot.start - start..spot.end - start;
+    Spots { origin: spots.origin.map(from_start), body: spots.body.map(from_start) }
 }
 
 /// Fills in the commit number of the line that begins at `line_start` and ends where `out` does, and closes the line.
@@ -145,14 +157,24 @@ fn entry(entry_id: &EntryId, parent_id: Option<&EntryId>, out: &mut Vec<u8>) {
     field("parent_id", &parent_id, out);
 }
 
-fn context(origin: Option<&Object>, blobs: &[BlobRef], out: &mut Vec<u8>) {
-    optional("origin", origin, out);
+/// Says where in `out` the origin stands.
+fn context(origin: Option<&Object>, blobs: &[BlobRef], out: &mut Vec<u8>) -> Option<Range<usize>> {
+    let origin = origin.map(|origin| {
+        push_key("origin", out);
+        let start = out.len();
+        json(origin, out);
+        start..out.len()
+    });
     if !blobs.is_empty() {
         field("blobs", &blobs, out);
     }
+    origin
 }
 
-fn verbatim(key: &str, body: &str, out: &mut Vec<u8>) {
+/// Says where in `out` the body stands.
+fn verbatim(key: &str, body: &str, out: &mut Vec<u8>) -> Range<usize> {
     push_key(key, out);
+    let start = out.len();
     out.extend_from_slice(one_line(body).as_bytes());
+    start..out.len()
 }

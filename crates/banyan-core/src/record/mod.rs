@@ -1,7 +1,8 @@
 //! Records: what a session's log is made of, one JSON line each.
 //!
 //! A [`Record`] is written with [`encode`] and [`seal`]. Reading comes in two depths: [`Head::parse`] checks a line and
-//! reads what the session tree needs, and leaves the body alone; [`parse_full`] reads everything.
+//! reads what the session tree needs, and leaves the body alone; [`parse_full`] reads everything. Whoever has just written
+//! a line gets the same head from [`Head::written`], without reading it.
 
 #![allow(clippy::result_large_err, reason = "a head is as large as a fault, so boxing faults would save nothing")]
 
@@ -15,6 +16,7 @@ mod grew;
 mod head;
 mod legacy;
 mod time;
+mod written;
 
 use banyan_model::{
     AgentMessage, AttachmentId, AttachmentMeta, CommitNo, EntryId, Json, Object, Raw, Revision, Role, Seq,
@@ -26,7 +28,7 @@ use crate::blobs::BlobRef;
 use crate::born::Born;
 
 pub use bodies::whole_body;
-pub use encode::{encode, seal};
+pub use encode::{Spots, encode, seal};
 pub use fault::{FaultReason, LineFault, Salvaged, SalvagedWhat};
 pub use full::{Stored, StoredRecord, parse_full, parse_full_open};
 pub use grew::{AddPlace, close_grew, encode_add, open_grew};

@@ -280,7 +280,35 @@ fn strings_taken_out_of_a_record_go_back() {
     record.put_back_blobs(|_| unreachable!("nothing was taken out")).unwrap();
 }
 
+#[test]
+fn the_head_of_a_written_line_is_the_head_that_a_reader_gets() {
+    let envelope = Envelope { seq: Seq(3), time_ms: TIME, commit: CommitNo(0xabc) };
+    for record in one_of_each() {
+        let mut line = b"before it ".to_vec();
+        let start = line.len();
+        let spots = encode(&record, envelope.seq, envelope.time_ms, &mut line);
+        seal(&mut line, start, envelope.commit);
+        match Head::written(&record, envelope, &spots) {
+            Some(head) => assert_eq!(head, Head::parse(&line[start..]).unwrap()),
+            None => assert!(matches!(record, Record::Grew(_))),
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_callers_numbers_are_as_a_reader_gets_them(number: f64, text in ".*") {
+        let record = Record::MetaSet(MetaSet {
+            title: Some(text),
+            description: None,
+            metadata: Some([("number".to_owned(), serde_json::Value::from(number))].into_iter().collect()),
+        });
+        let envelope = Envelope { seq: Seq(3), time_ms: TIME, commit: CommitNo(0xabc) };
+        let head = Head::written(&record, envelope, &Spots::default()).unwrap();
+        let line = line_of(&record);
+        prop_assert_eq!(head, Head::parse(&line).unwrap());
+    }
+
     #[test]
     fn any_ids_and_texts_come_back(entry in ".*", parent in proptest::option::of(".*"), text in ".*") {
         let record = Record::Message(MessageRecord {

@@ -8,6 +8,7 @@ mod bytes;
 mod dice;
 mod file;
 mod inode;
+mod moments;
 mod shared;
 mod tree;
 
@@ -20,6 +21,7 @@ use super::{Disk, DiskFile, Listed, LockGuard, LockOutcome};
 use bytes::Bytes;
 use file::MemFile;
 use inode::Inode;
+pub use moments::{Mishap, Moment};
 use shared::Shared;
 use tree::{Dir, Node, ancestors, join, split};
 

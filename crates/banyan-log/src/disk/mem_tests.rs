@@ -10,6 +10,8 @@ use super::*;
 mod crash_tests;
 #[path = "mem/fault_tests.rs"]
 mod fault_tests;
+#[path = "mem/moment_tests.rs"]
+mod moment_tests;
 
 fn put_synced(disk: &MemDisk, path: &str, bytes: &[u8]) {
     let file = disk.create(path).unwrap();

@@ -10,7 +10,7 @@ mod os;
 use std::io;
 use std::sync::Arc;
 
-pub use mem::{Fate, MemDisk};
+pub use mem::{Fate, MemDisk, Mishap, Moment};
 pub use os::OsDisk;
 
 /// A directory tree that holds one store.

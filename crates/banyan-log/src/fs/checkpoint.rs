@@ -60,11 +60,13 @@ impl Shared {
     /// Makes every dirty file durable and drops the segments that are full by now.
     pub(crate) fn checkpoint(&self) -> Result<(), LogError> {
         self.healthy()?;
-        let (sealed, dirty) = {
+        let (sealed, mut dirty) = {
             let mut upkeep = self.upkeep();
             let dirty: Vec<Arc<LazyFile>> = upkeep.dirty.drain().map(|(_, file)| file).collect();
             (upkeep.sealed.clone(), dirty)
         };
+        // Always in the same order, so that a simulation can be repeated.
+        dirty.sort_unstable_by(|a, b| a.path().cmp(b.path()));
         for file in &dirty {
             file.clear_dirty();
         }
@@ -183,6 +185,7 @@ impl Shared {
 
     /// Writes committed bytes to their files, without a flush, so that a person who looks finds them.
     fn show_files(&self) {
+        self.files.fds().drop_buffers();
         if self.healthy().is_err() {
             return;
         }

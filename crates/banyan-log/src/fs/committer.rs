@@ -1,6 +1,7 @@
-//! The one thread that commits: it takes what has queued up, writes it in one go, flushes once, and answers.
+//! The one thread that commits: it takes what has queued up, writes it in one go, flushes once, and makes it visible.
 //!
-//! There is no timer: a batch is what arrived while the batch before it was being flushed.
+//! There is no timer: a batch is what arrived while the batch before it was being flushed. Telling and answering is left to
+//! the [`finisher`](super::finisher), except where that would only cost time.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -10,14 +11,13 @@ use banyan_model::CommitNo;
 
 use super::Durability;
 use super::checkpoint::Sealed;
+use super::finisher::{self, Safe};
 use super::frame::{FrameWriter, Op};
 use super::lazy_file::{LazyFile, Staged};
 use super::segment::{HEADER, Segment};
 use super::shared::{Shared, rounded};
 use super::{journal, layout};
-use crate::{
-    Answer, Commit, Committed, Done, JournalEntry, JournalKind, LogError, Piece, Removal, Write, WriteDone,
-};
+use crate::{Commit, Committed, Done, JournalEntry, JournalKind, LogError, Piece, Removal, Write, WriteDone};
 
 /// What waits for the committer.
 pub(crate) enum Item {
@@ -110,8 +110,8 @@ struct Prepared {
     writes: Vec<WriteDone>,
 }
 
-/// So many commits of a batch are answered together, while the next ones are made visible.
-const TOGETHER: usize = 16;
+/// So few commits are told by the committer itself: waking another thread would take longer.
+const FEW: usize = 2;
 
 /// How many bytes a batch may have before the rest waits for the next one.
 const BATCH: usize = 4 << 20;
@@ -129,9 +129,13 @@ impl Committer {
                 self.work(&mut items);
             }
         }
+        self.settle();
+        self.shared.finisher.end();
         if let Some(segment) = self.segment.take() {
             self.shared.seal(Sealed { segment: segment.id, through: self.shared.head(), size: segment.size });
         }
+        self.shared.upkeep().stop = true;
+        self.shared.wanted.notify_all();
     }
 
     fn next_items(&self) -> Option<Vec<Item>> {
@@ -168,6 +172,9 @@ impl Committer {
         }
         let synced = self.shared.options.durability == Durability::Synced || !flushes.is_empty();
         let outcome = self.commit(batch, size, synced);
+        if !flushes.is_empty() {
+            self.settle();
+        }
         for done in flushes {
             done(outcome.clone());
         }
@@ -193,15 +200,30 @@ impl Committer {
             }
             return Err(refusal);
         }
-        let mut answers = Vec::with_capacity(TOGETHER);
-        for prepared in prepared {
-            answers.push(self.finish(prepared));
-            if answers.len() == TOGETHER {
-                answers.drain(..).for_each(|answer| answer());
+        self.publish(&prepared);
+        if prepared.iter().any(|prepared| prepared.queued.removal.is_some()) {
+            // What is told may be read from a file that is about to go.
+            self.settle();
+            for prepared in prepared {
+                self.remove(&prepared);
+                finisher::tell(vec![prepared.into()]);
             }
+            return Ok(());
         }
-        answers.into_iter().for_each(|answer| answer());
+        let safe: Vec<Safe> = prepared.into_iter().map(Safe::from).collect();
+        if !self.shared.options.background || (safe.len() <= FEW && self.shared.finisher.is_settled()) {
+            finisher::tell(safe);
+        } else {
+            self.shared.finisher.hand_over(safe);
+        }
         Ok(())
+    }
+
+    /// Waits until everything committed is told.
+    fn settle(&self) {
+        if self.shared.options.background {
+            self.shared.finisher.settle();
+        }
     }
 
     /// Leaves out what could not be finished once it is committed: a file that forks go on reading is moved, and must be whole
@@ -240,11 +262,10 @@ impl Committer {
             let mut writes = Vec::with_capacity(queued.writes.len());
             let mut entry = None;
             for (file, write) in &queued.writes {
-                let staged = file.stage(&write.pieces, commit, segment.id);
-                frame.push(&Op::Write { path: file.path(), offset: staged.offset, bytes: &staged.bytes });
+                let staged = file.stage(&write.pieces, commit, segment.id, &mut frame);
                 entry = Some(journal_of(write, commit, &staged));
-                let Staged { offset, bytes, written, .. } = staged;
-                writes.push(WriteDone { offset, bytes, pieces: written });
+                let Staged { offset, len, written, .. } = staged;
+                writes.push(WriteDone { offset, len, pieces: written });
             }
             if let Some((file, removal)) = &queued.removal {
                 let base = layout::base(removal.born);
@@ -266,9 +287,7 @@ impl Committer {
             if let Some(entry) = entry {
                 journal_entry.clear();
                 journal::encode(&entry, &mut journal_entry);
-                let file = self.shared.journal_file(commit);
-                let offset = file.stage_bytes(&journal_entry);
-                frame.push(&Op::Write { path: file.path(), offset, bytes: &journal_entry });
+                self.shared.journal_file(commit).stage_bytes(&journal_entry, &mut frame);
             }
             frame.finish();
             prepared.push(Prepared { queued, commit, writes });
@@ -291,24 +310,29 @@ impl Committer {
         Ok(())
     }
 
-    /// Makes a commit visible; what is returned answers it.
-    fn finish(&self, prepared: Prepared) -> Answer {
-        let Prepared { queued, commit, writes } = prepared;
-        for (file, _) in &queued.writes {
-            file.publish();
-            self.shared.mark_dirty(file);
+    /// Makes a batch visible.
+    fn publish(&self, batch: &[Prepared]) {
+        for prepared in batch {
+            for (file, _) in &prepared.queued.writes {
+                self.shared.publish(file);
+            }
         }
-        let journal = self.shared.journal_file(commit);
-        journal.publish();
-        self.shared.mark_dirty(&journal);
-        self.shared.head.store(commit.0, Ordering::Release);
-        if let Some((file, removal)) = &queued.removal
+        let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return };
+        // A batch is smaller than a file of the journal, so it is in two of them at most.
+        for commit in [first.commit, last.commit] {
+            self.shared.publish(&self.shared.journal_file(commit));
+        }
+        self.shared.head.store(last.commit.0, Ordering::Release);
+    }
+
+    /// Takes away the file of a session that ends with a commit.
+    fn remove(&self, prepared: &Prepared) {
+        if let Some((file, removal)) = &prepared.queued.removal
             && let Err(error) = self.shared.remove_session(file, removal)
         {
             // The commit is safe in the log, but the directory is not as it should be.
             self.shared.poison(&error.to_string());
         }
-        (queued.done)(Ok(Committed { commit, writes }))
     }
 
     /// Makes sure that the current segment has room for `size` bytes, by starting another one when it has not.
@@ -329,10 +353,19 @@ impl Committer {
             self.unflushed = false;
         }
         let next = self.shared.next_segment(rounded(need))?;
+        // A checkpoint drops what the catalogue has noted, and noting is part of telling.
+        self.settle();
         if let Some(old) = self.segment.replace(next) {
             self.shared.seal(Sealed { segment: old.id, through: self.shared.head(), size: old.size });
         }
         Ok(())
+    }
+}
+
+impl From<Prepared> for Safe {
+    fn from(prepared: Prepared) -> Self {
+        let Prepared { queued, commit, writes } = prepared;
+        Self { done: queued.done, committed: Committed { commit, writes } }
     }
 }
 

@@ -11,7 +11,11 @@ pub(crate) struct Fds {
     disk: Arc<dyn Disk>,
     open: Mutex<Open>,
     most: usize,
+    spare: Mutex<Vec<Vec<u8>>>,
 }
+
+/// So many bytes of buffers are kept for the next file that needs one. New memory costs more than what goes into it.
+const SPARE: usize = 32 << 20;
 
 #[derive(Default)]
 struct Open {
@@ -21,7 +25,7 @@ struct Open {
 
 impl Fds {
     pub(crate) fn new(disk: Arc<dyn Disk>, most: usize) -> Self {
-        Self { disk, open: Mutex::default(), most }
+        Self { disk, open: Mutex::default(), most, spare: Mutex::default() }
     }
 
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
@@ -44,6 +48,29 @@ impl Fds {
         }
         let file = self.disk.create(path)?;
         Ok(self.keep(path, file))
+    }
+
+    /// An empty buffer, with room if there is one to spare.
+    pub(crate) fn buffer(&self) -> Vec<u8> {
+        self.spare().pop().unwrap_or_default()
+    }
+
+    /// Takes a buffer that is no longer needed.
+    pub(crate) fn give_back(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        let mut spare = self.spare();
+        if spare.iter().map(Vec::capacity).sum::<usize>() + buffer.capacity() <= SPARE {
+            spare.push(buffer);
+        }
+    }
+
+    /// Lets go of the buffers that are kept, when there is little to do.
+    pub(crate) fn drop_buffers(&self) {
+        self.spare().clear();
+    }
+
+    fn spare(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets a file that was moved or removed.

@@ -1,8 +1,8 @@
 //! A file whose newest bytes may still be in memory only, because the write-ahead log has them.
 //!
-//! Bytes move through four stages: *staged* (their commit is being flushed; nobody sees them), *tail*
+//! Bytes move through four stages: *staged* (their commit is being flushed; nobody sees them), *visible*
 //! (committed, in memory), *flushing* (being written to the file) and written. Readers see
-//! everything from tail on as one file. A growing message's line stays *open*, without its end,
+//! everything that is visible or further on as one file. Staged bytes stand behind the visible ones, so that becoming visible moves nothing. A growing message's line stays *open*, without its end,
 //! until something else follows it or it is written to the file.
 
 use std::io;
@@ -12,6 +12,7 @@ use banyan_core::record::{self, AddPlace, Grew};
 use banyan_model::{CommitNo, EntryId, Seq};
 
 use super::fds::Fds;
+use super::frame::{FrameWriter, Op};
 use crate::{Growth, Piece, Written};
 
 /// See the module.
@@ -21,15 +22,17 @@ pub(crate) struct LazyFile {
     /// Held while bytes go to the file, so that two writers never interleave and none outlives a removal.
     io: Mutex<()>,
     inner: Mutex<Inner>,
-    /// Told when staged bytes become tail.
+    /// Told when staged bytes become visible.
     unstaged: Condvar,
 }
 
 struct Inner {
     written: u64,
     flushing: Option<Arc<Vec<u8>>>,
-    tail: Vec<u8>,
-    staged: Vec<u8>,
+    /// Visible bytes, then staged ones.
+    memory: Vec<u8>,
+    /// How many bytes of `memory` are visible.
+    visible: usize,
     open: Option<OpenLine>,
     /// The open line as it was before anything was staged.
     open_before: Option<OpenLine>,
@@ -59,8 +62,8 @@ struct OpenLine {
 pub(crate) struct Staged {
     /// Where the new bytes go.
     pub(crate) offset: u64,
-    /// The new bytes.
-    pub(crate) bytes: Vec<u8>,
+    /// How many they are.
+    pub(crate) len: u64,
     /// Where each piece went.
     pub(crate) written: Vec<Written>,
     /// For a single growth: which addition of its line it is.
@@ -73,8 +76,8 @@ impl LazyFile {
         let inner = Inner {
             written: len,
             flushing: None,
-            tail: Vec::new(),
-            staged: Vec::new(),
+            memory: Vec::new(),
+            visible: 0,
             open: None,
             open_before: None,
             next_seq: None,
@@ -98,7 +101,7 @@ impl LazyFile {
     /// True when every byte is in the file itself.
     pub(crate) fn is_written(&self) -> bool {
         let inner = self.lock();
-        inner.flushing.is_none() && inner.tail.is_empty() && inner.staged.is_empty()
+        inner.flushing.is_none() && inner.memory.is_empty()
     }
 
     /// Says what the next line's number is, once a reader has counted.
@@ -121,68 +124,73 @@ impl LazyFile {
         self.lock().dirty = false;
     }
 
-    /// Adds pieces, not yet visible, and says which bytes they became.
-    pub(crate) fn stage(&self, pieces: &[Piece], commit: CommitNo, segment: u64) -> Staged {
+    /// Adds pieces, not yet visible, also to the frame of their commit, and says where they went.
+    pub(crate) fn stage(
+        &self,
+        pieces: &[Piece],
+        commit: CommitNo,
+        segment: u64,
+        frame: &mut FrameWriter<'_>,
+    ) -> Staged {
         let mut inner = self.lock();
-        if inner.staged.is_empty() {
-            inner.open_before = inner.open.clone();
+        let inner = &mut *inner;
+        if !inner.has_staged() {
+            inner.open_before.clone_from(&inner.open);
         }
+        if inner.memory.capacity() == 0 {
+            inner.memory = self.fds.buffer();
+        }
+        let first = inner.memory.len();
         let offset = inner.staged_end();
-        let mut bytes = Vec::new();
         let mut written = Vec::with_capacity(pieces.len());
         let mut addition = None;
         for piece in pieces {
             match piece {
                 Piece::Line(line) => {
-                    inner.close_line(&mut bytes);
-                    let start = bytes.len();
-                    bytes.extend_from_slice(line);
-                    record::seal(&mut bytes, start, commit);
-                    written.push(Written {
-                        offset: offset + start as u64,
-                        len: (bytes.len() - start) as u32,
-                        continued: false,
-                    });
+                    inner.close_line();
+                    let (start, at) = (inner.memory.len(), inner.staged_end());
+                    inner.memory.extend_from_slice(line);
+                    record::seal(&mut inner.memory, start, commit);
+                    let len = (inner.memory.len() - start) as u32;
+                    written.push(Written { offset: at, len, continued: false });
                     inner.next_seq = inner.next_seq.map(|seq| Seq(seq.0 + 1));
                 }
                 Piece::Growth(growth) => {
-                    let (line, index) = inner.grow(growth, commit, segment, offset, &mut bytes);
+                    let (line, index) = inner.grow(growth, commit, segment);
                     written.push(line);
                     addition = Some(index);
                 }
             }
         }
-        inner.staged.extend_from_slice(&bytes);
-        Staged { offset, bytes, written, addition }
+        let bytes = inner.memory.get(first..).unwrap_or_default();
+        frame.push(&Op::Write { path: &self.path, offset, bytes });
+        Staged { offset, len: bytes.len() as u64, written, addition }
     }
 
-    /// Adds bytes as they are, not yet visible.
-    pub(crate) fn stage_bytes(&self, bytes: &[u8]) -> u64 {
+    /// Adds bytes as they are, not yet visible, also to the frame of their commit.
+    pub(crate) fn stage_bytes(&self, bytes: &[u8], frame: &mut FrameWriter<'_>) {
         let mut inner = self.lock();
-        let offset = inner.staged_end();
-        inner.staged.extend_from_slice(bytes);
-        offset
+        frame.push(&Op::Write { path: &self.path, offset: inner.staged_end(), bytes });
+        inner.memory.extend_from_slice(bytes);
     }
 
-    /// Makes staged bytes visible: their commit is safe.
-    pub(crate) fn publish(&self) {
+    /// Makes staged bytes visible: their commit is safe. True when the file must now be flushed before the log lets go, and
+    /// nobody said so before.
+    pub(crate) fn publish(&self) -> bool {
         let mut inner = self.lock();
-        let staged = std::mem::take(&mut inner.staged);
-        if inner.tail.is_empty() {
-            inner.tail = staged;
-        } else {
-            inner.tail.extend_from_slice(&staged);
-        }
+        inner.visible = inner.memory.len();
         if inner.waiting > 0 {
             self.unstaged.notify_all();
         }
+        !std::mem::replace(&mut inner.dirty, true)
     }
 
     /// Takes staged bytes back: their commit failed, and with it the log.
     pub(crate) fn discard(&self) {
         let mut inner = self.lock();
-        if !inner.staged.is_empty() {
-            inner.staged.clear();
+        if inner.has_staged() {
+            let visible = inner.visible;
+            inner.memory.truncate(visible);
             inner.open = inner.open_before.take();
         }
         self.unstaged.notify_all();
@@ -198,37 +206,39 @@ impl LazyFile {
         }
         if inner.end() > offset {
             let keep = offset.saturating_sub(inner.written) as usize;
-            inner.tail.truncate(keep);
+            inner.memory.truncate(keep);
+            inner.visible = inner.memory.len();
             inner.written = inner.written.min(offset);
         }
         let mut missing = offset - inner.end();
-        if missing > 0 && inner.tail.last().is_some_and(|byte| *byte != b'\n') {
+        if missing > 0 && inner.memory.last().is_some_and(|byte| *byte != b'\n') {
             // The line was open when it went to the file; its end was not logged.
             let closing = record::close_grew(inner.last_line());
             if closing.len() as u64 == missing {
-                inner.tail.extend_from_slice(&closing);
+                inner.add_visible(&closing);
                 missing = 0;
             }
         }
         if missing > 0 {
             // A hole until just before, where a line feed keeps it from the line that follows.
             let file = self.fds.create(&self.path)?;
-            file.write_at(inner.written, &inner.tail)?;
+            file.write_at(inner.written, &inner.memory)?;
             file.set_len(offset)?;
             file.write_at(offset - 1, b"\n")?;
-            inner.tail.clear();
+            inner.memory.clear();
+            inner.visible = 0;
             inner.written = offset;
         }
-        inner.tail.extend_from_slice(bytes);
+        inner.add_visible(bytes);
         Ok(missing)
     }
 
     /// Closes a line that recovery left open.
     pub(crate) fn close_restored(&self) {
         let mut inner = self.lock();
-        if inner.tail.last().is_some_and(|byte| *byte != b'\n') {
+        if inner.memory.last().is_some_and(|byte| *byte != b'\n') {
             let closing = record::close_grew(inner.last_line());
-            inner.tail.extend_from_slice(&closing);
+            inner.add_visible(&closing);
         }
     }
 
@@ -255,17 +265,16 @@ impl LazyFile {
             if inner.gone {
                 return Ok(false);
             }
-            let mut closing = Vec::new();
-            inner.close_line(&mut closing);
-            inner.tail.extend_from_slice(&closing);
+            inner.close_line();
+            inner.visible = 0;
             let bytes = match inner.flushing.take() {
                 // An earlier attempt failed: its bytes go first.
                 Some(before) => {
                     let mut all = before.as_ref().clone();
-                    all.append(&mut inner.tail);
+                    all.append(&mut inner.memory);
                     all
                 }
-                None => std::mem::take(&mut inner.tail),
+                None => std::mem::take(&mut inner.memory),
             };
             if bytes.is_empty() && !inner.trim {
                 return Ok(false);
@@ -283,6 +292,10 @@ impl LazyFile {
         inner.written = at + bytes.len() as u64;
         inner.flushing = None;
         inner.trim = false;
+        drop(inner);
+        if let Some(bytes) = Arc::into_inner(bytes) {
+            self.fds.give_back(bytes);
+        }
         Ok(true)
     }
 
@@ -316,7 +329,8 @@ impl LazyFile {
     fn mark_gone(&self) {
         let mut inner = self.lock();
         inner.gone = true;
-        inner.staged.clear();
+        let visible = inner.visible;
+        inner.memory.truncate(visible);
         self.unstaged.notify_all();
     }
 
@@ -324,12 +338,12 @@ impl LazyFile {
     pub(crate) fn read(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut out = Vec::with_capacity(len);
         let until = offset + len as u64;
-        let (written, flushing, tail) = {
+        let (written, flushing, visible) = {
             let inner = self.lock();
             let written = inner.written;
             let flushing = inner.flushing.clone();
-            let tail_at = written + flushing.as_ref().map_or(0, |bytes| bytes.len() as u64);
-            (written, flushing, slice_of(&inner.tail, tail_at, offset, until).to_vec())
+            let visible = inner.memory.get(..inner.visible).unwrap_or_default();
+            (written, flushing, slice_of(visible, inner.memory_at(), offset, until).to_vec())
         };
         if offset < written {
             let wanted = (until.min(written) - offset) as usize;
@@ -347,23 +361,22 @@ impl LazyFile {
         if let Some(flushing) = &flushing {
             out.extend_from_slice(slice_of(flushing, written, offset, until));
         }
-        out.extend_from_slice(&tail);
+        out.extend_from_slice(&visible);
         Ok(out)
     }
 
     /// Closes an open line, so that a reader finds whole lines only.
     pub(crate) fn close_open_line(&self) {
         let mut inner = self.unstaged();
-        let mut closing = Vec::new();
-        inner.close_line(&mut closing);
-        inner.tail.extend_from_slice(&closing);
+        inner.close_line();
+        inner.visible = inner.memory.len();
     }
 
     /// The lock, once nothing is staged.
     fn unstaged(&self) -> MutexGuard<'_, Inner> {
         let mut inner = self.lock();
         inner.waiting += 1;
-        while !inner.staged.is_empty() && !inner.gone {
+        while inner.has_staged() && !inner.gone {
             inner = self.unstaged.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
         inner.waiting -= 1;
@@ -376,48 +389,52 @@ impl LazyFile {
 }
 
 impl Inner {
+    /// Where in the file `memory` begins.
+    fn memory_at(&self) -> u64 {
+        self.written + self.flushing.as_ref().map_or(0, |bytes| bytes.len() as u64)
+    }
+
     fn end(&self) -> u64 {
-        self.written + self.flushing.as_ref().map_or(0, |bytes| bytes.len() as u64) + self.tail.len() as u64
+        self.memory_at() + self.visible as u64
     }
 
     fn staged_end(&self) -> u64 {
-        self.end() + self.staged.len() as u64
+        self.memory_at() + self.memory.len() as u64
     }
 
-    /// Ends the open line, if there is one. `out` is what the commit being staged adds so far.
-    fn close_line(&mut self, out: &mut Vec<u8>) {
+    fn has_staged(&self) -> bool {
+        self.memory.len() > self.visible
+    }
+
+    /// Adds bytes that are visible at once, while nothing is staged.
+    fn add_visible(&mut self, bytes: &[u8]) {
+        self.memory.extend_from_slice(bytes);
+        self.visible = self.memory.len();
+    }
+
+    /// Ends the open line, if there is one. What ends it is staged.
+    fn close_line(&mut self) {
         if let Some(open) = self.open.take() {
             // An open line is never in the file: writing out closes it first.
-            let tail_at = self.end() - self.tail.len() as u64;
-            let mut skip = open.start.saturating_sub(tail_at) as usize;
-            let mut line = Vec::new();
-            for part in [&self.tail, &self.staged, &*out] {
-                line.extend_from_slice(part.get(skip..).unwrap_or_default());
-                skip = skip.saturating_sub(part.len());
-            }
-            out.extend_from_slice(&record::close_grew(&line));
+            let start = open.start.saturating_sub(self.memory_at()) as usize;
+            let closing = record::close_grew(self.memory.get(start..).unwrap_or_default());
+            self.memory.extend_from_slice(&closing);
         }
     }
 
     fn last_line(&self) -> &[u8] {
-        let start = self.tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        self.tail.get(start..).unwrap_or_default()
+        let start = self.memory.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        self.memory.get(start..).unwrap_or_default()
     }
 
-    fn grow(
-        &mut self,
-        growth: &Growth,
-        commit: CommitNo,
-        segment: u64,
-        offset: u64,
-        bytes: &mut Vec<u8>,
-    ) -> (Written, u32) {
+    fn grow(&mut self, growth: &Growth, commit: CommitNo, segment: u64) -> (Written, u32) {
         let grew = &growth.grew;
+        let memory_at = self.memory_at();
         match &mut self.open {
             Some(open) if open.continues(grew, segment) => {
                 open.additions += 1;
                 for add in &grew.adds {
-                    bytes.extend_from_slice(&record::encode_add(
+                    self.memory.extend_from_slice(&record::encode_add(
                         AddPlace::Next,
                         &add.text,
                         growth.time_ms - open.time_ms,
@@ -425,15 +442,16 @@ impl Inner {
                         add.origin.as_ref(),
                     ));
                 }
-                let len = (offset + bytes.len() as u64 - open.start) as u32;
+                let len = (memory_at + self.memory.len() as u64 - open.start) as u32;
                 (Written { offset: open.start, len, continued: true }, open.additions - 1)
             }
             _ => {
-                self.close_line(bytes);
-                let start = bytes.len();
-                record::open_grew(grew, growth.seq, growth.time_ms, commit, bytes);
+                self.close_line();
+                let start = self.memory.len();
+                let offset = memory_at + start as u64;
+                record::open_grew(grew, growth.seq, growth.time_ms, commit, &mut self.memory);
                 self.open = Some(OpenLine {
-                    start: offset + start as u64,
+                    start: offset,
                     segment,
                     commit,
                     time_ms: growth.time_ms,
@@ -442,8 +460,8 @@ impl Inner {
                     additions: 1,
                 });
                 self.next_seq = self.next_seq.map(|seq| Seq(seq.0 + 1));
-                let len = (bytes.len() - start) as u32;
-                (Written { offset: offset + start as u64, len, continued: false }, 0)
+                let len = (self.memory.len() - start) as u32;
+                (Written { offset, len, continued: false }, 0)
             }
         }
     }

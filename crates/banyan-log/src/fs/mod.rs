@@ -9,6 +9,7 @@ mod checkpoint;
 mod committer;
 mod fds;
 mod files;
+mod finisher;
 mod frame;
 pub mod inspect;
 mod journal;
@@ -20,9 +21,9 @@ mod scan;
 mod segment;
 mod shared;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use banyan_core::born::Born;
@@ -35,7 +36,7 @@ use files::Files;
 use lazy_file::LazyFile;
 use shared::Shared;
 
-use crate::disk::{Disk, LockGuard, LockOutcome};
+use crate::disk::{Disk, LockOutcome};
 use crate::{At, BlobHash, Commit, JournalEntry, LogError, Replay, Scanned, SessionLog};
 
 pub use recovery::Recovered;
@@ -54,7 +55,8 @@ pub enum Durability {
 pub struct Options {
     /// When an answer leaves.
     pub durability: Durability,
-    /// Whether session files are written by a thread of their own, or by the committer when a segment is full.
+    /// Whether session files are written, and commits told, by threads of their own, or by the committer. Without it nothing
+    /// happens that no caller asked for, and the committer itself starts with the first commit.
     pub background: bool,
     /// Size of the first segment of the write-ahead log; each one is four times the size of the one before.
     pub first_segment: u64,
@@ -82,8 +84,9 @@ impl Default for Options {
 /// See the module.
 pub struct FsLog {
     shared: Arc<Shared>,
+    /// The committer first: it ends the others.
     threads: Mutex<Vec<JoinHandle<()>>>,
-    lock: Mutex<Option<LockGuard>>,
+    started: AtomicBool,
 }
 
 impl FsLog {
@@ -103,7 +106,7 @@ impl FsLog {
         disk.sync_dir(layout::STATE).map_err(LogError::io("flushing the data directory"))?;
         disk.sync_dir("").map_err(LogError::io("flushing the data directory"))?;
         let fds = Arc::new(Fds::new(Arc::clone(&disk), options.open_files));
-        let shared = Arc::new(Shared::new(disk, options, Files::new(fds)));
+        let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock));
         let recovered = recovery::recover(&shared)?;
         let bases = shared.disk.list(layout::BASES).map_err(LogError::io("listing bases"))?;
         shared
@@ -111,7 +114,7 @@ impl FsLog {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .extend(bases.iter().filter_map(|listed| layout::stem(&listed.name)?.parse::<Born>().ok()));
-        Ok((Self { shared, threads: Mutex::default(), lock: Mutex::new(Some(lock)) }, recovered))
+        Ok((Self { shared, threads: Mutex::default(), started: AtomicBool::new(false) }, recovered))
     }
 
     /// Starts taking commits. `before_drop` is called before the write-ahead log lets go of commits, with the last of them.
@@ -125,17 +128,40 @@ impl FsLog {
             Ok(()) | Err(LogError::Full(_)) => {}
             Err(error) => return Err(error),
         }
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let committer = Committer::new(Arc::clone(&self.shared));
-        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-            thread::Builder::new().name(name.to_owned()).spawn(work).map_err(LogError::io("starting a thread"))
-        };
-        threads.push(spawn("banyan-commit", Box::new(move || committer.run()))?);
+        self.started.store(true, Ordering::Release);
         if self.shared.options.background {
             let shared = Arc::clone(&self.shared);
-            threads.push(spawn("banyan-files", Box::new(move || checkpoint::run(&shared)))?);
+            self.start_committer()?;
+            self.spawn(&mut self.threads(), "banyan-finish", move || shared.finisher.run())?;
+            let shared = Arc::clone(&self.shared);
+            self.spawn(&mut self.threads(), "banyan-files", move || checkpoint::run(&shared))?;
         }
         Ok(())
+    }
+
+    /// Starts the committer, unless it works already.
+    fn start_committer(&self) -> Result<(), LogError> {
+        let mut threads = self.threads();
+        if threads.is_empty() {
+            let committer = Committer::new(Arc::clone(&self.shared));
+            self.spawn(&mut threads, "banyan-commit", move || committer.run())?;
+        }
+        Ok(())
+    }
+
+    fn spawn(
+        &self,
+        threads: &mut Vec<JoinHandle<()>>,
+        name: &str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), LogError> {
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+        threads.push(spawned.map_err(LogError::io("starting a thread"))?);
+        Ok(())
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes sure that commit numbers go on after this one, which some other witness has seen.
@@ -201,9 +227,12 @@ impl FsLog {
         self.shared.retained.read().unwrap_or_else(PoisonError::into_inner).contains(&born)
     }
 
-    /// Incarnations that are kept for forks.
+    /// Incarnations that are kept for forks, in order.
     pub fn retained(&self) -> Vec<Born> {
-        self.shared.retained.read().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+        let retained = self.shared.retained.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<Born> = retained.iter().copied().collect();
+        all.sort_unstable();
+        all
     }
 
     /// Lets go of an incarnation that no fork reads any more.
@@ -257,6 +286,12 @@ impl FsLog {
 
     /// Gives the item back when it cannot be taken.
     fn enqueue(&self, item: Item) -> Option<(Item, LogError)> {
+        if !self.shared.options.background
+            && self.started.load(Ordering::Acquire)
+            && let Err(error) = self.start_committer()
+        {
+            return Some((item, error));
+        }
         let mut queue = self.shared.queue();
         if queue.closing {
             return Some((item, LogError::Closed));
@@ -265,7 +300,10 @@ impl FsLog {
             return Some((item, LogError::Poisoned(reason.clone())));
         }
         queue.items.push(item);
-        if queue.idle {
+        // One call wakes the committer; those that come before it is awake need not call again.
+        let wake = std::mem::take(&mut queue.idle);
+        drop(queue);
+        if wake {
             self.shared.arrived.notify_one();
         }
         None
@@ -389,26 +427,22 @@ impl SessionLog for FsLog {
             queue.closing = true;
             self.shared.arrived.notify_all();
         }
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        if threads.is_empty() {
+        if !self.started.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        let committer = threads.remove(0);
-        // What a commit holds may be the last thing that holds the log.
-        if committer.thread().id() == thread::current().id() {
+        let threads = std::mem::take(&mut *self.threads());
+        // What a commit holds may be the last thing that holds the log. Its threads then end by themselves, and the lock with them.
+        if threads.iter().any(|thread| thread.thread().id() == thread::current().id()) {
             return Ok(());
         }
-        let _ = committer.join();
-        self.shared.upkeep().stop = true;
-        self.shared.wanted.notify_all();
-        for thread in threads.drain(..) {
+        for thread in threads {
             let _ = thread.join();
         }
         let outcome = self.shared.checkpoint();
         if let Some(ready) = self.shared.upkeep().ready.take() {
             let _ = self.shared.disk.remove(&layout::segment(ready.id));
         }
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         outcome
     }
 }

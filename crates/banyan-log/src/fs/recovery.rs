@@ -1,6 +1,6 @@
 //! Opening after whatever happened: what the write-ahead log has is put back, byte for byte.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -107,7 +107,7 @@ struct Plan {
     /// Bytes for each path since it was last removed or moved away.
     writes: HashMap<String, Writes>,
     order: Vec<String>,
-    removed: HashSet<String>,
+    removed: BTreeSet<String>,
     /// Where a path's file was moved to, with the bytes that it had coming.
     moves: Vec<(String, String, Writes)>,
     blobs: Vec<String>,

@@ -11,11 +11,12 @@ use super::blobs::Blobs;
 use super::checkpoint::Sealed;
 use super::committer::Item;
 use super::files::Files;
+use super::finisher::Finisher;
 use super::lazy_file::LazyFile;
 use super::replay::Bookmarks;
 use super::segment::Segment;
 use super::{Options, journal, layout};
-use crate::disk::Disk;
+use crate::disk::{Disk, LockGuard};
 use crate::{LogError, Removal};
 
 /// See the module.
@@ -40,6 +41,10 @@ pub(crate) struct Shared {
     pub(crate) before_drop: OnceLock<BeforeDrop>,
     pub(crate) bookmarks: Bookmarks,
     journal: Mutex<Option<(u64, Arc<LazyFile>)>>,
+    /// Given back when the log is closed, or else when the last of its threads has ended.
+    pub(crate) lock: Mutex<Option<LockGuard>>,
+    /// What was committed and waits to be told.
+    pub(crate) finisher: Finisher,
 }
 
 /// What must be made durable before the log lets go of a commit.
@@ -74,7 +79,7 @@ pub(crate) struct Upkeep {
 const MOST_SEALED: u64 = 64 << 20;
 
 impl Shared {
-    pub(crate) fn new(disk: Arc<dyn Disk>, options: Options, files: Files) -> Self {
+    pub(crate) fn new(disk: Arc<dyn Disk>, options: Options, files: Files, lock: LockGuard) -> Self {
         let upkeep = Upkeep {
             dirty: HashMap::new(),
             sealed: Vec::new(),
@@ -99,6 +104,8 @@ impl Shared {
             before_drop: OnceLock::new(),
             bookmarks: Bookmarks::default(),
             journal: Mutex::default(),
+            lock: Mutex::new(Some(lock)),
+            finisher: Finisher::default(),
         }
     }
 
@@ -147,6 +154,13 @@ impl Shared {
 
     pub(crate) fn mark_dirty(&self, file: &Arc<LazyFile>) {
         if file.mark_dirty() {
+            self.upkeep().dirty.insert(file.path().to_owned(), Arc::clone(file));
+        }
+    }
+
+    /// Makes a file's staged bytes visible.
+    pub(crate) fn publish(&self, file: &Arc<LazyFile>) {
+        if file.publish() {
             self.upkeep().dirty.insert(file.path().to_owned(), Arc::clone(file));
         }
     }

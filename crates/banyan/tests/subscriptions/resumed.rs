@@ -235,3 +235,43 @@ fn a_session_deleted_meanwhile_is_told_as_deleted() {
         }
     }
 }
+
+#[test]
+fn a_long_past_is_told_whole_though_it_is_told_some_at_a_time() {
+    let on_disk = OnDisk::new();
+    let mut live = Ears::open(&on_disk.store);
+    let mut all = Vec::new();
+    {
+        let store = door(&on_disk.store);
+        let (one, other) = (store.session(), store.session());
+        let grows = store.append(&one, json!({"message": assistant("")}));
+        for n in 0..150 {
+            let text = format!("{n} {}", "x".repeat(n * 20));
+            store.ok("extend-message", json!({"session_id": one, "entry_id": grows, "text": text}));
+            if n % 40 == 39 {
+                store.say(&other, &"a larger thing ".repeat(30_000));
+            }
+            all.extend(live.heard());
+        }
+        for n in 0..300 {
+            store.say(&one, &n.to_string());
+            all.extend(live.heard());
+        }
+    }
+    drop(live);
+    let one = all[0].payload["session_id"].clone();
+    let id = Some(SessionId::from(one.as_str().unwrap()));
+    let own_filters: Vec<EventFilter> =
+        everything().into_iter().map(|filter| EventFilter { session_id: id.clone(), ..filter }).collect();
+    let own: Vec<Heard> = all.iter().filter(|heard| heard.payload["session_id"] == one).cloned().collect();
+    let positions: Vec<Position> = all.iter().step_by(29).map(|heard| heard.position).collect();
+    for position in &positions {
+        assert_eq!(after(&on_disk.store, &everything(), *position), rest_of(&all, *position), "after {position}");
+    }
+    let dir = on_disk.close();
+    std::fs::remove_dir_all(dir.path().join(".banyan/journal")).unwrap();
+    let on_disk = OnDisk::with(dir);
+    for position in [Position::BEGINNING].into_iter().chain(positions) {
+        assert_eq!(after(&on_disk.store, &own_filters, position), rest_of(&own, position), "own after {position}");
+    }
+}

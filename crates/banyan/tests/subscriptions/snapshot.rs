@@ -123,3 +123,33 @@ fn a_snapshot_of_what_does_not_exist_is_refused() {
     let refused = store.subscribe(Subscribe { filters: everything(), start: Start::Snapshot("nobody".into()) });
     assert_eq!(refused.err().unwrap().code.as_str(), "session/not_found");
 }
+
+#[test]
+fn a_long_snapshot_is_read_as_it_is_told() {
+    let store = Banyan::in_memory(Options::default()).unwrap();
+    let session = door(&store).session();
+    let messages: Vec<Value> = (0..400).map(|n| user(&n.to_string())).collect();
+    for _ in 0..2 {
+        door(&store).ok("append-many", json!({"session_id": session, "messages": messages}));
+    }
+    let subscribe = || {
+        let start = Start::Snapshot(SessionId::from(session.as_str().unwrap()));
+        Ears::of(&store, Subscribe { filters: everything(), start })
+    };
+    let mut ears = subscribe();
+    let path = door(&store).ok("tree", json!({"session_id": session}));
+    for n in 0..=800 {
+        let Some(Delivery::Snapshot(event)) = ears.next() else { panic!("part {n} should come") };
+        if n > 0 {
+            assert_eq!(json!(event.payload)["entry_id"], path["entries"][n - 1]["entry_id"]);
+        }
+    }
+    assert!(matches!(ears.next(), Some(Delivery::SnapshotEnd(_))));
+    // A session that ends while it is told is told to have ended.
+    let mut ears = subscribe();
+    assert!(matches!(ears.next(), Some(Delivery::Snapshot(_))));
+    door(&store).ok("delete", json!({"session_id": session}));
+    assert!(matches!(ears.next(), Some(Delivery::SnapshotEnd(_))));
+    let Some(Delivery::Event(last)) = ears.next() else { panic!("the end should be told") };
+    assert_eq!(last.event_type(), EventType::Deleted);
+}

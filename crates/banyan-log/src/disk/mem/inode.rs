@@ -26,6 +26,7 @@ impl Inode {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct State {
     pub(super) now: Image,
     pub(super) durable: Image,
@@ -44,12 +45,14 @@ pub(super) struct Image {
     pub(super) modified: u64,
 }
 
+#[derive(Clone)]
 pub(super) struct Change {
     pub(super) stamp: u64,
     pub(super) in_flight: bool,
     pub(super) edit: Edit<'static>,
 }
 
+#[derive(Clone)]
 pub(super) enum Edit<'a> {
     Write(usize, Cow<'a, [u8]>),
     SetLen(usize),

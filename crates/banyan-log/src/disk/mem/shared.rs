@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use super::dice::Dice;
 use super::inode::{Change, Edit, Image, Inode, State};
+use super::moments::{Mishap, Moment};
 use super::tree::{Dir, Node, Tree};
 use super::{Fate, SimulatedCrash, lock, read, write};
 
@@ -24,6 +25,8 @@ pub(super) struct Shared {
     /// Files that may have unsynced changes.
     pub(super) dirty: Mutex<Vec<Arc<Inode>>>,
     pub(super) failing_syncs: Mutex<BTreeSet<u64>>,
+    pub(super) keeping: Mutex<Option<Mishap>>,
+    pub(super) moments: Mutex<Vec<Moment>>,
     pub(super) ops: AtomicU64,
     pub(super) clock: AtomicU64,
     pub(super) crash_at: AtomicU64,
@@ -42,6 +45,13 @@ pub(super) struct Op {
     pub(super) recorded: bool,
 }
 
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Change,
+    Sync,
+}
+
 impl Shared {
     pub(super) fn new(seed: Option<u64>) -> Self {
         Self {
@@ -54,6 +64,8 @@ impl Shared {
             }),
             dirty: Mutex::default(),
             failing_syncs: Mutex::default(),
+            keeping: Mutex::default(),
+            moments: Mutex::default(),
             ops: AtomicU64::new(0),
             clock: AtomicU64::new(0),
             crash_at: AtomicU64::new(u64::MAX),
@@ -79,11 +91,27 @@ impl Shared {
     }
 
     pub(super) fn mutate<T>(&self, act: impl FnOnce(&Op) -> io::Result<T>) -> io::Result<T> {
+        self.operate(Kind::Change, act)
+    }
+
+    fn operate<T>(&self, kind: Kind, act: impl FnOnce(&Op) -> io::Result<T>) -> io::Result<T> {
         let _gate = self.seed.map(|_| lock(&self.gate));
         self.alive()?;
         let number = self.ops.fetch_add(1, SeqCst) + 1;
         let dying = number >= self.crash_at.load(SeqCst);
-        let result = act(&Op { number, stamp: self.tick(), dying, recorded: self.seed.is_some() });
+        let op = Op { number, stamp: self.tick(), dying, recorded: self.seed.is_some() };
+        let keeping = if op.recorded { *lock(&self.keeping) } else { None };
+        let (before, after) = match (keeping, kind) {
+            (Some(Mishap::PowerCut), Kind::Change) => (None, keeping),
+            _ => (keeping, None),
+        };
+        if let Some(mishap) = before {
+            self.keep(&op, kind, mishap);
+        }
+        let result = act(&op);
+        if let Some(mishap) = after {
+            self.keep(&op, kind, mishap);
+        }
         if dying {
             self.crashed.store(true, SeqCst);
         }
@@ -92,7 +120,7 @@ impl Shared {
 
     /// Runs a sync of any kind, telling it whether to fail.
     pub(super) fn sync(&self, act: impl FnOnce(bool) -> io::Result<()>) -> io::Result<()> {
-        self.mutate(|op| {
+        self.operate(Kind::Sync, |op| {
             let fails = lock(&self.failing_syncs).remove(&op.number);
             if !op.dying {
                 act(fails)?;

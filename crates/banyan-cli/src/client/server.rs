@@ -1,0 +1,198 @@
+//! A server that is asked over HTTP.
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use banyan::{Start, Subscribe};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use ureq::http::{Method, Request, Response, Uri};
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body};
+
+use super::follow::{Follow, Stream};
+use super::{Client, Frames, Until, problem};
+use crate::args::Globals;
+use crate::failure::Failure;
+
+/// A server sends something every 15 s on a quiet stream; one that is silent for longer than this is gone.
+const SILENCE: Duration = Duration::from_secs(60);
+const CONNECTING: Duration = Duration::from_secs(10);
+
+/// What needs no encoding in a path besides letters and digits.
+const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b':').remove(b'-').remove(b'_');
+
+/// A server that is asked over HTTP.
+#[derive(Clone)]
+pub(crate) struct Server {
+    agent: Agent,
+    url: String,
+    key: Option<String>,
+}
+
+impl Server {
+    /// A server at an address. Nothing is sent yet.
+    pub(crate) fn new(url: &str, globals: &Globals) -> Result<Self, Failure> {
+        let url = url.trim_end_matches('/');
+        let wrong = || Failure::usage(format!("`{url}` is not an address; write it as http://HOST:PORT"));
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
+        let host = uri.host().ok_or_else(wrong)?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err(wrong());
+        }
+        let mut config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(CONNECTING))
+            .timeout_per_read(Some(SILENCE))
+            // As many as can be under way at a time, so that none is opened anew for each call.
+            .max_idle_connections(4096)
+            .max_idle_connections_per_host(4096)
+            .user_agent(concat!("banyan/", env!("CARGO_PKG_VERSION")));
+        if is_loopback(host) {
+            // A proxy has another loopback.
+            config = config.proxy(None);
+        }
+        if let Some(file) = &globals.ca {
+            config = config.tls_config(TlsConfig::builder().root_certs(roots(file)?).build());
+        }
+        Ok(Self { agent: config.build().new_agent(), url: url.to_owned(), key: globals.key.clone() })
+    }
+
+    /// Its address.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends a request and gives the text of its answer.
+    pub(crate) fn ask(&self, method: Method, path: &str, body: Option<&[u8]>) -> Result<String, Failure> {
+        let mut response = self.send(method, path, body, None)?;
+        self.text(&mut response)
+    }
+
+    /// Opens a stream of events, after the last position that was seen if there is one.
+    pub(super) fn open(&self, path: &str, last: Option<&str>) -> Result<Stream, Failure> {
+        let response = self.send(Method::GET, path, None, last)?;
+        Ok(Stream::new(response.into_body().into_with_config().limit(u64::MAX).reader()))
+    }
+
+    fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&[u8]>,
+        last: Option<&str>,
+    ) -> Result<Response<Body>, Failure> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let wrong = |error| Failure::usage(format!("the address or the key cannot be sent: {error}"));
+        let answered = match body {
+            Some(body) => {
+                let request = request.header("content-type", "application/json").body(body).map_err(wrong)?;
+                self.agent.run(request)
+            }
+            None => self.agent.run(request.body(()).map_err(wrong)?),
+        };
+        let mut response = answered.map_err(|error| problem::no_answer(&self.url, &error))?;
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            status => Err(problem::failure(&self.url, status, &self.text(&mut response).unwrap_or_default())),
+        }
+    }
+
+    fn text(&self, response: &mut Response<Body>) -> Result<String, Failure> {
+        let body = response.body_mut().with_config().limit(u64::MAX);
+        body.read_to_string().map_err(|error| {
+            Failure::trouble("http/unreachable", format!("the answer of {} broke off: {error}", self.url))
+        })
+    }
+}
+
+impl Client for Server {
+    fn call(&self, id: &str, body: &[u8]) -> Result<String, Failure> {
+        self.ask(Method::POST, &format!("/v1/call/{}", in_path(id)), Some(body))
+    }
+
+    fn subscribe(&self, wanted: Subscribe, until: Until) -> Result<Frames, Failure> {
+        let path = events_path(&wanted);
+        Ok(Box::new(Follow::begin(self.clone(), path, until, wanted.start)?))
+    }
+
+    fn place(&self) -> String {
+        self.url.clone()
+    }
+
+    fn close(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// A word as a part of a path.
+pub(crate) fn in_path(word: &str) -> String {
+    utf8_percent_encode(word, IN_PATH).to_string()
+}
+
+/// Where the events that are wanted are told. The filters are alike but for their types.
+fn events_path(wanted: &Subscribe) -> String {
+    let value = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let first = wanted.filters.first();
+    let session = first.and_then(|filter| filter.session_id.as_ref());
+    let mut path = match session {
+        Some(session) => format!("/v1/sessions/{}/events?", in_path(session.as_str())),
+        None => "/v1/events?".to_owned(),
+    };
+    let mut parameters: Vec<String> =
+        wanted.filters.iter().map(|filter| format!("type={}", value(filter.event_type.as_str()))).collect();
+    if let Some(roles) = wanted.filters.iter().find_map(|filter| filter.roles.as_ref()) {
+        let roles: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+        parameters.push(format!("roles={}", roles.join(",")));
+    }
+    if let Some(metadata) = first.and_then(|filter| filter.metadata.as_ref()) {
+        parameters.push(format!("metadata={}", value(&serde_json::to_string(metadata).unwrap_or_default())));
+    }
+    match &wanted.start {
+        Start::Now => {}
+        Start::After(position) => parameters.push(format!("after={position}")),
+        Start::Snapshot(_) => parameters.push("snapshot=1".to_owned()),
+    }
+    path.push_str(&parameters.join("&"));
+    path
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn roots(file: &Path) -> Result<RootCerts, Failure> {
+    let wrong = |why: String| Failure::usage(format!("the certificates in {}: {why}", file.display()));
+    let pem = fs::read(file).map_err(|error| wrong(error.to_string()))?;
+    let mut certificates = Vec::new();
+    for item in parse_pem(&pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| wrong(error.to_string()))? {
+            certificates.push(certificate);
+        }
+    }
+    match certificates.is_empty() {
+        true => Err(wrong("there are none; it must be a PEM file".to_owned())),
+        false => Ok(RootCerts::new_with_certs(&certificates)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_path;
+
+    #[test]
+    fn ids_of_any_form_are_one_part_of_a_path() {
+        assert_eq!(in_path("session::append-many"), "session::append-many");
+        assert_eq!(in_path("../a b/ü?#%"), "%2E%2E%2Fa%20b%2F%C3%BC%3F%23%25");
+    }
+}

@@ -1,0 +1,101 @@
+//! Where keys are: in a data directory, whoever owns it, or with a server.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use banyan_server::{Key, KeyError, Keys, NewKey};
+use serde::Deserialize;
+use serde_json::Value;
+use ureq::http::Method;
+
+use crate::args::{Globals, Target};
+use crate::client::{Server, in_path};
+use crate::data_dir::data_dir;
+use crate::failure::Failure;
+
+/// The keys of a server, by file or by asking.
+pub(super) enum KeyRing {
+    /// The file, which has a lock of its own: it may be changed beside a running server.
+    Directory(Keys),
+    /// The server.
+    Server(Server),
+}
+
+impl KeyRing {
+    /// The keys that the command line or the environment means.
+    pub(super) fn of(globals: &Globals) -> Result<Self, Failure> {
+        Ok(match globals.target()? {
+            Target::Directory => Self::Directory(Keys::open(&data_dir(globals)?)?),
+            Target::Server(url) => Self::Server(Server::new(&url, globals)?),
+        })
+    }
+
+    /// Makes a key. The answer holds the secret as `key`, and what is listed of it.
+    pub(super) fn create(&self, new: &Value) -> Result<Value, Failure> {
+        match self {
+            Self::Directory(keys) => {
+                let new = NewKey::deserialize(new).map_err(unreadable)?;
+                let (key, secret) = keys.create(new, now_ms())?;
+                let mut made = listed(&key)?;
+                made["key"] = secret.into();
+                Ok(made)
+            }
+            Self::Server(server) => {
+                let answer = server.ask(Method::POST, "/v1/keys", Some(new.to_string().as_bytes()))?;
+                serde_json::from_str(&answer).map_err(unreadable)
+            }
+        }
+    }
+
+    /// Every key, oldest first.
+    pub(super) fn all(&self) -> Result<Vec<Value>, Failure> {
+        #[derive(Deserialize)]
+        struct Answer {
+            keys: Vec<Value>,
+        }
+        match self {
+            Self::Directory(keys) => keys.all().iter().map(|key| listed(key)).collect(),
+            Self::Server(server) => {
+                let answer = server.ask(Method::GET, "/v1/keys", None)?;
+                Ok(serde_json::from_str::<Answer>(&answer).map_err(unreadable)?.keys)
+            }
+        }
+    }
+
+    /// Removes a key by its id.
+    pub(super) fn remove(&self, id: &str) -> Result<(), Failure> {
+        match self {
+            Self::Directory(keys) => keys.remove(id).map(drop).map_err(Failure::from),
+            Self::Server(server) => {
+                server.ask(Method::DELETE, &format!("/v1/keys/{}", in_path(id)), None).map(drop)
+            }
+        }
+    }
+}
+
+/// What may be seen of a key: all but the hash.
+fn listed(key: &Key) -> Result<Value, Failure> {
+    let mut listed = serde_json::to_value(key).map_err(unreadable)?;
+    if let Value::Object(fields) = &mut listed {
+        fields.shift_remove("hash");
+    }
+    Ok(listed)
+}
+
+fn unreadable(error: serde_json::Error) -> Failure {
+    Failure::storage(format!("a key could not be read: {error}"))
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl From<KeyError> for Failure {
+    fn from(error: KeyError) -> Self {
+        let message = error.to_string();
+        match error {
+            KeyError::Refused(_) => Self::refused("session/invalid_request", message),
+            KeyError::Io { .. } | KeyError::Damaged { .. } => Self::storage(message),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The note that a server leaves in its data directory, so that others can tell where it is: `.banyan/server.json`.
+//!
+//! It is a courtesy. Whether the directory is taken is decided by its lock alone.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Note {
+    url: String,
+    pid: u32,
+}
+
+/// Leaves the note, and takes it away when dropped.
+pub(crate) struct Notice(PathBuf);
+
+impl Notice {
+    /// Says where this process serves the directory.
+    pub(crate) fn leave(dir: &Path, url: &str) -> io::Result<Self> {
+        let note = Note { url: url.to_owned(), pid: std::process::id() };
+        let path = path(dir);
+        fs::write(&path, serde_json::to_vec(&note)?)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Notice {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Where the owner of a directory serves it, if it does. A note that another process left behind does not count.
+pub(crate) fn read(dir: &Path, owner: &str) -> Option<String> {
+    let note: Note = serde_json::from_slice(&fs::read(path(dir)).ok()?).ok()?;
+    let pid = note.pid.to_string();
+    owner.split(|c: char| !c.is_ascii_digit()).any(|number| number == pid).then_some(note.url)
+}
+
+fn path(dir: &Path) -> PathBuf {
+    dir.join(".banyan").join("server.json")
+}

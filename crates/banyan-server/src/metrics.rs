@@ -1,0 +1,152 @@
+//! What is counted, and `GET /metrics`.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::app::Shared;
+use crate::caller::Caller;
+use crate::problem::Problem;
+
+/// From a call that finds everything in memory to one that waits for a slow disk.
+const SECONDS: [f64; 14] =
+    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+
+/// What a server counts.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<Answered, Counter>,
+    seconds: Family<Asked, Histogram, fn() -> Histogram>,
+    /// Requests that are being answered, streams included.
+    pub(crate) in_flight: Gauge,
+    /// Connections that are open.
+    pub(crate) connections: Gauge,
+    /// Connections that there was no place for.
+    pub(crate) turned_away: Counter,
+    subscriptions: Gauge,
+    /// Subscriptions that ended because they could not keep up.
+    pub(crate) lagged: Counter,
+    /// Bytes of requests' bodies.
+    pub(crate) received: Counter,
+    /// Bytes of answers' bodies.
+    pub(crate) sent: Counter,
+    /// Batches of spans that the collector did not take.
+    pub(crate) lost_batches: Counter,
+    head: Gauge,
+    poisoned: Gauge,
+    keys: Gauge,
+}
+
+/// What was asked for. Only words that the server itself knows are in it, so that callers cannot make up new ones.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Asked {
+    pub(crate) method: &'static str,
+    pub(crate) route: String,
+    pub(crate) function: &'static str,
+}
+
+/// What was asked for, and how it was answered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    method: &'static str,
+    route: String,
+    function: &'static str,
+    status: u16,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
+        let mut metrics = Self {
+            registry: Registry::with_prefix("banyan"),
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(seconds),
+            in_flight: Gauge::default(),
+            connections: Gauge::default(),
+            turned_away: Counter::default(),
+            subscriptions: Gauge::default(),
+            lagged: Counter::default(),
+            received: Counter::default(),
+            sent: Counter::default(),
+            lost_batches: Counter::default(),
+            head: Gauge::default(),
+            poisoned: Gauge::default(),
+            keys: Gauge::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&mut self) {
+        let to = &mut self.registry;
+        to.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        to.register(
+            "requests",
+            "Requests answered, by what was asked and how it was answered",
+            self.requests.clone(),
+        );
+        to.register_with_unit(
+            "request_duration",
+            "How long it took until the answer began",
+            Unit::Seconds,
+            self.seconds.clone(),
+        );
+        to.register(
+            "requests_in_flight",
+            "Requests that are being answered, streams included",
+            self.in_flight.clone(),
+        );
+        to.register("connections", "Connections that are open", self.connections.clone());
+        to.register(
+            "connections_turned_away",
+            "Connections that there was no place for",
+            self.turned_away.clone(),
+        );
+        to.register("subscriptions", "Subscriptions that are open", self.subscriptions.clone());
+        to.register("subscriptions_lagged", "Subscriptions that could not keep up and ended", self.lagged.clone());
+        to.register_with_unit("received", "Bodies of requests", Unit::Bytes, self.received.clone());
+        to.register_with_unit("sent", "Bodies of answers", Unit::Bytes, self.sent.clone());
+        to.register(
+            "span_batches_lost",
+            "Batches of spans that the collector did not take",
+            self.lost_batches.clone(),
+        );
+        to.register("commits", "The number of the last commit", self.head.clone());
+        to.register("poisoned", "1 when writing has stopped until the next start", self.poisoned.clone());
+        to.register("keys", "Keys that the server knows", self.keys.clone());
+    }
+
+    /// Counts a request whose answer begins.
+    pub(crate) fn answered(&self, asked: &Asked, status: StatusCode, seconds: f64) {
+        let Asked { method, route, function } = asked.clone();
+        self.requests.get_or_create(&Answered { method, route, function, status: status.as_u16() }).inc();
+        self.seconds.get_or_create(asked).observe(seconds);
+    }
+}
+
+/// `GET /metrics`, for an operator.
+pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result<Response, Problem> {
+    if !caller.is_operator() {
+        return Err(Problem::forbidden("metrics are for a key without scope that may also write"));
+    }
+    let metrics = &app.metrics;
+    metrics.head.set(i64::try_from(app.store.head().0).unwrap_or(i64::MAX));
+    metrics.poisoned.set(app.store.poisoned().is_some().into());
+    let open = app.settings.limits.subscriptions.saturating_sub(app.subscriptions.available_permits());
+    metrics.subscriptions.set(i64::try_from(open).unwrap_or(i64::MAX));
+    metrics.keys.set(i64::try_from(app.keys.all().len()).unwrap_or(i64::MAX));
+    let mut page = String::new();
+    text::encode(&mut page, &metrics.registry).map_err(|_| Problem::internal())?;
+    let mut response = page.into_response();
+    let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    Ok(response)
+}

@@ -1,0 +1,269 @@
+//! The life of a WebSocket connection. One task reads, calls, listens and writes. A client that does not read holds up that
+//! task and nothing else: calls and frames of its own wait, and each of its subscriptions has its bounded queue.
+
+use std::collections::HashMap;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{AbortHandle, Abortable, BoxStream, FuturesUnordered, SelectAll};
+use futures_util::{SinkExt, StreamExt, stream};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use super::protocol::{self, Ask};
+use crate::app::Shared;
+use crate::caller::Caller;
+use crate::events::{Asked, Feed, News, Session};
+use crate::presence::{Leave, Presence};
+use crate::problem::Problem;
+
+/// How many calls of one connection run at a time. The next one is read when one of them is answered.
+const IN_FLIGHT: usize = 32;
+
+/// See the module.
+pub(super) struct Socket {
+    app: Shared,
+    caller: Caller,
+    socket: WebSocket,
+    presence: Presence,
+    ping: Interval,
+    working: FuturesUnordered<BoxFuture<'static, Done>>,
+    feeds: SelectAll<BoxStream<'static, Told>>,
+    /// Subscriptions by id. One that is still being opened cannot be stopped yet.
+    subscriptions: HashMap<String, Option<AbortHandle>>,
+    stopping: bool,
+}
+
+/// What came of an ask.
+enum Done {
+    Answer(String),
+    Opened(String, Box<Feed>),
+    NotOpened(String, Problem),
+}
+
+/// What a subscription has to say.
+enum Told {
+    Messages(Vec<String>),
+    Over(String),
+}
+
+/// Why a connection ends.
+enum End {
+    /// The other side is gone.
+    Gone,
+    Close(u16, &'static str),
+}
+
+impl Socket {
+    pub(super) fn new(app: Shared, caller: Caller, socket: WebSocket) -> Self {
+        let every = app.settings.keep_alive;
+        let mut ping = tokio::time::interval_at(Instant::now() + every, every);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            presence: Presence::new(&app, caller.key.clone()),
+            app,
+            caller,
+            socket,
+            ping,
+            working: FuturesUnordered::new(),
+            feeds: SelectAll::new(),
+            subscriptions: HashMap::new(),
+            stopping: false,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let end = loop {
+            if let Err(end) = self.turn().await {
+                break end;
+            }
+        };
+        if let End::Close(code, reason) = end {
+            let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
+            let _ = tokio::time::timeout(self.app.settings.drain, self.socket.send(close)).await;
+        }
+    }
+
+    /// Does whatever is next.
+    async fn turn(&mut self) -> Result<(), End> {
+        if self.stopping && self.working.is_empty() && self.feeds.is_empty() {
+            return Err(End::Close(close_code::AWAY, "the server is stopping"));
+        }
+        let reads = !self.stopping && self.working.len() < IN_FLIGHT;
+        tokio::select! {
+            leave = self.presence.told_to_leave(), if !self.stopping => match leave {
+                // No new work; calls are answered and subscriptions send what they have.
+                Leave::Stopping => { self.stopping = true; Ok(()) }
+                Leave::KeyRemoved => Err(removed()),
+            },
+            Some(done) = self.working.next() => self.finish(done).await,
+            Some(told) = self.feeds.next() => self.tell(told).await,
+            incoming = self.socket.recv(), if reads => match incoming {
+                None => Err(End::Gone),
+                Some(Err(error)) => Err(unreadable(&error)),
+                Some(Ok(message)) => self.hear(message).await,
+            },
+            _ = self.ping.tick() => self.send([Message::Ping(Default::default())]).await,
+        }
+    }
+
+    async fn hear(&mut self, message: Message) -> Result<(), End> {
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Binary(_) => {
+                let problem = Problem::invalid("frames are JSON text, not binary");
+                return self.say(protocol::refused(None, &problem)).await;
+            }
+            Message::Ping(_) | Message::Pong(_) => return Ok(()),
+            Message::Close(_) => return Err(End::Gone),
+        };
+        let (id, ask) = protocol::read(&text);
+        match (id, ask) {
+            (id, Err(problem)) => self.say(protocol::refused(id.as_deref(), &problem)).await,
+            (None, Ok(_)) => Ok(()),
+            (Some(id), Ok(Ask::Call { function, request })) => {
+                if let Err(problem) = self.app.rates.check(self.caller.key.as_deref()) {
+                    return self.say(protocol::refused(Some(&id), &problem)).await;
+                }
+                let store = self.caller.store.clone();
+                self.working.push(Box::pin(async move {
+                    Done::Answer(match store.call(&function, request.as_bytes()).await {
+                        Ok(response) => protocol::answered(&id, &response),
+                        Err(error) => protocol::refused(Some(&id), &error.into()),
+                    })
+                }));
+                Ok(())
+            }
+            (Some(id), Ok(Ask::Subscribe(asked))) => self.subscribe(id, *asked).await,
+            (Some(id), Ok(Ask::Unsubscribe(subscription))) => self.unsubscribe(&id, &subscription).await,
+        }
+    }
+
+    async fn subscribe(&mut self, id: String, asked: Asked) -> Result<(), End> {
+        let most = self.app.settings.limits.subscriptions_per_socket;
+        if self.subscriptions.len() >= most {
+            let problem = Problem::busy(
+                "events/too_many_subscriptions",
+                format!("this connection has {most} subscriptions, which is as many as one may have"),
+            );
+            return self.say(protocol::refused(Some(&id), &problem)).await;
+        }
+        if self.subscriptions.contains_key(&id) {
+            let problem = Problem::invalid(format!("this connection has a subscription {id} already"));
+            return self.say(protocol::refused(Some(&id), &problem)).await;
+        }
+        self.subscriptions.insert(id.clone(), None);
+        let (app, caller) = (self.app.clone(), self.caller.clone());
+        self.working.push(Box::pin(async move {
+            match Feed::open(&app, &caller, asked, Session::MayCome).await {
+                Ok(feed) => Done::Opened(id, Box::new(feed)),
+                Err(problem) => Done::NotOpened(id, problem),
+            }
+        }));
+        Ok(())
+    }
+
+    async fn unsubscribe(&mut self, id: &str, subscription: &str) -> Result<(), End> {
+        match self.subscriptions.get(subscription) {
+            Some(Some(running)) => {
+                running.abort();
+                self.subscriptions.remove(subscription);
+                self.say(protocol::unsubscribed(id)).await
+            }
+            Some(None) => {
+                let problem = Problem::invalid(format!("subscription {subscription} has not begun yet"));
+                self.say(protocol::refused(Some(id), &problem)).await
+            }
+            None => {
+                let problem = Problem::invalid(format!("this connection has no subscription {subscription}"));
+                self.say(protocol::refused(Some(id), &problem)).await
+            }
+        }
+    }
+
+    async fn finish(&mut self, done: Done) -> Result<(), End> {
+        match done {
+            Done::Answer(answer) => self.say(answer).await,
+            Done::NotOpened(id, problem) => {
+                self.subscriptions.remove(&id);
+                self.say(protocol::refused(Some(&id), &problem)).await
+            }
+            Done::Opened(id, feed) => {
+                let answer = protocol::subscribed(&id);
+                let (handle, registration) = AbortHandle::new_pair();
+                self.subscriptions.insert(id.clone(), Some(handle));
+                self.feeds.push(Abortable::new(messages(id, feed), registration).boxed());
+                self.say(answer).await
+            }
+        }
+    }
+
+    async fn tell(&mut self, told: Told) -> Result<(), End> {
+        match told {
+            Told::Messages(messages) => {
+                self.send(messages.into_iter().map(|text| Message::Text(text.into()))).await
+            }
+            Told::Over(id) => {
+                self.subscriptions.remove(&id);
+                Ok(())
+            }
+        }
+    }
+
+    async fn say(&mut self, text: String) -> Result<(), End> {
+        self.send([Message::Text(text.into())]).await
+    }
+
+    /// Sends, as long as the other side takes it and the key is there.
+    async fn send(&mut self, messages: impl IntoIterator<Item = Message>) -> Result<(), End> {
+        let socket = &mut self.socket;
+        let sending = async {
+            for message in messages {
+                socket.feed(message).await.map_err(|_| End::Gone)?;
+            }
+            socket.flush().await.map_err(|_| End::Gone)
+        };
+        tokio::pin!(sending);
+        let leave = tokio::select! {
+            biased;
+            sent = &mut sending => return sent,
+            leave = self.presence.told_to_leave() => leave,
+        };
+        match leave {
+            Leave::KeyRemoved => Err(removed()),
+            Leave::Stopping => {
+                tokio::time::timeout(self.app.settings.drain, sending).await.unwrap_or(Err(End::Gone))
+            }
+        }
+    }
+}
+
+fn removed() -> End {
+    End::Close(close_code::POLICY, "the key of this connection was removed")
+}
+
+fn unreadable(error: &axum::Error) -> End {
+    let text = error.to_string();
+    if text.contains("too long") || text.contains("too large") || text.contains("exceeded") {
+        return End::Close(close_code::SIZE, "the message is larger than this server takes");
+    }
+    End::Gone
+}
+
+/// What a subscription sends, and then that it is over.
+fn messages(id: String, feed: Box<Feed>) -> BoxStream<'static, Told> {
+    stream::unfold(Some((id, feed)), |running| async move {
+        let (id, mut feed) = running?;
+        loop {
+            match feed.next().await {
+                Some(News::Frames(frames)) => {
+                    let messages = frames.iter().map(|frame| frame.message(&id)).collect();
+                    return Some((Told::Messages(messages), Some((id, feed))));
+                }
+                // The connection has pings of its own.
+                Some(News::Quiet) => {}
+                None => return Some((Told::Over(id), None)),
+            }
+        }
+    })
+    .boxed()
+}
