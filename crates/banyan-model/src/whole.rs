@@ -7,7 +7,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// A whole number.
-pub(crate) trait Whole: Sized {
+pub trait Whole: Sized {
     /// As it is called in an error.
     const NAME: &'static str;
 
@@ -27,7 +27,7 @@ macro_rules! whole {
     )*};
 }
 
-whole! { i64 u64 usize }
+whole! { i64 u32 u64 usize }
 
 impl Whole for crate::Revision {
     const NAME: &'static str = "u64";
@@ -38,12 +38,12 @@ impl Whole for crate::Revision {
 }
 
 /// For a field that must be there.
-pub(crate) fn number<'de, T: Whole, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub fn number<'de, T: Whole, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_i64(WholeVisitor(PhantomData))
 }
 
 /// For a field that may be missing or null.
-pub(crate) fn optional<'de, T: Whole, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+pub fn optional<'de, T: Whole, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     struct Field<T>(T);
     impl<'de, T: Whole> Deserialize<'de> for Field<T> {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -21,7 +21,7 @@ fn schemathesis() -> Result<PathBuf, String> {
         run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
     }
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
-    run(Command::new(python).args(pip).arg(clients().join("schemathesis-requirements.txt")))?;
+    run(Command::new(python).args(pip).arg(clients().join("requirements.txt")))?;
     Ok(environment.join("bin/schemathesis"))
 }
 
