@@ -234,9 +234,11 @@ impl Shared {
             let base = layout::base(removal.born);
             self.disk.create_dir(layout::BASES)?;
             file.write_out()?;
-            file.sync()?;
+            let flushed = file.sync();
+            // Also after a failed flush: the session is gone, and its forks go on being read.
             file.rename(&base)?;
             self.retained.write().unwrap_or_else(PoisonError::into_inner).insert(removal.born);
+            flushed?;
             // Durable before anyone can make a new session of this name.
             self.disk.sync_dir(layout::BASES)?;
             self.disk.sync_dir(layout::parent(path))
