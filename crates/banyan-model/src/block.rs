@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::tagged::{self, Tagged};
-use crate::{AttachmentId, Json, whole};
+use crate::{AttachmentId, Json, json, whole};
 
 /// One piece of a message, told apart by `type`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -60,6 +60,7 @@ impl<'de> Deserialize<'de> for ContentBlock {
 #[schemars(inline)]
 pub struct TextBlock {
     /// The text.
+    #[serde(serialize_with = "json::long_text")]
     pub text: String,
 }
 
@@ -70,6 +71,7 @@ pub struct ImageBlock {
     /// The media type, for example `image/png`.
     pub mime: String,
     /// The picture, in base64.
+    #[serde(serialize_with = "json::long_text")]
     pub data: String,
     /// The attachment that holds the same picture.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,6 +83,7 @@ pub struct ImageBlock {
 #[schemars(inline)]
 pub struct ThinkingBlock {
     /// The thinking in words.
+    #[serde(serialize_with = "json::long_text")]
     pub text: String,
     /// The provider's seal on it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Error as _};
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::Error;
-use crate::json_text::{VALUE_DEPTH, compact};
+use crate::json_text::{VALUE_DEPTH, compact, quoted};
 
 /// A JSON object supplied by a caller: session metadata, an entry's origin. Equality ignores the order of keys.
 pub type Object = serde_json::Map<String, serde_json::Value>;
@@ -81,7 +82,7 @@ impl Serialize for Json {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        compacted(deserializer, VALUE_DEPTH).map(Self)
+        compacted(deserializer, VALUE_DEPTH).map(|raw| Self(Arc::from(raw)))
     }
 }
 
@@ -103,7 +104,7 @@ impl JsonSchema for Json {
 ///
 /// Reading a `Raw<T>` from JSON checks that it is JSON, not that it is a `T`; [`Raw::parse`] checks that. Cheap to clone.
 pub struct Raw<T> {
-    text: Arc<RawValue>,
+    text: Arc<str>,
     of: PhantomData<fn() -> T>,
 }
 
@@ -115,9 +116,14 @@ impl<T> Raw<T> {
             .map_err(|error| Error::storage(format!("stored text is not JSON: {error}")))
     }
 
+    /// Takes text that was JSON when it was written, and that a checksum says is still the same.
+    pub fn vouched(text: &str) -> Self {
+        Self { text: Arc::from(text), of: PhantomData }
+    }
+
     /// The JSON text.
     pub fn get(&self) -> &str {
-        self.text.get()
+        &self.text
     }
 }
 
@@ -137,7 +143,7 @@ impl<T: DeserializeOwned> Raw<T> {
 
 impl<T> From<Box<RawValue>> for Raw<T> {
     fn from(text: Box<RawValue>) -> Self {
-        Self { text: Arc::from(text), of: PhantomData }
+        Self { text: Arc::from(Box::<str>::from(text)), of: PhantomData }
     }
 }
 
@@ -161,16 +167,34 @@ impl<T> fmt::Debug for Raw<T> {
     }
 }
 
+/// The name by which serde_json knows a struct whose one field is JSON text to be written as it is. A [`RawValue`] has it
+/// too, but can only be had by reading the text again, which would be most of what a page of messages costs.
+const AS_IT_IS: &str = "$serde_json::private::RawValue";
+
+fn as_it_is<S: Serializer>(json: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut written = serializer.serialize_struct(AS_IT_IS, 1)?;
+    written.serialize_field(AS_IT_IS, json)?;
+    written.end()
+}
+
+/// Writes a string that may be long.
+pub(crate) fn long_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    if text.len() < LONG { serializer.serialize_str(text) } else { as_it_is(&quoted(text), serializer) }
+}
+
+/// From so many bytes on [`quoted`] is worth its buffer.
+const LONG: usize = 256;
+
 impl<T> Serialize for Raw<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.text.serialize(serializer)
+        as_it_is(self.get(), serializer)
     }
 }
 
 impl<'de, T> Deserialize<'de> for Raw<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Parsing bounds the depth; carrying the text does not depend on it.
-        compacted(deserializer, usize::MAX).map(|text| Self { text, of: PhantomData })
+        compacted(deserializer, usize::MAX).map(Self::from)
     }
 }
 
@@ -201,15 +225,15 @@ where
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-fn compacted<'de, D: Deserializer<'de>>(deserializer: D, max_depth: usize) -> Result<Arc<RawValue>, D::Error> {
+fn compacted<'de, D: Deserializer<'de>>(deserializer: D, max_depth: usize) -> Result<Box<RawValue>, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     let shorter = match compact(raw.get(), max_depth).map_err(D::Error::custom)? {
         std::borrow::Cow::Borrowed(_) => None,
         std::borrow::Cow::Owned(text) => Some(text),
     };
     match shorter {
-        None => Ok(Arc::from(raw)),
-        Some(text) => RawValue::from_string(text).map(Arc::from).map_err(D::Error::custom),
+        None => Ok(raw),
+        Some(text) => RawValue::from_string(text).map_err(D::Error::custom),
     }
 }
 

@@ -55,10 +55,51 @@ pub(crate) fn compact(text: &str, max_depth: usize) -> Result<Cow<'_, str>, Unre
     Ok(Cow::Owned(out))
 }
 
+/// A string as JSON, byte for byte as serde_json writes it, which looks at one byte at a time.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 16 + 2);
+    let mut rest = text;
+    out.push('"');
+    while let Some((at, byte)) = first_to_escape(rest.as_bytes()) {
+        out.push_str(&rest[..at]);
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\t' => out.push_str("\\t"),
+            b'\r' => out.push_str("\\r"),
+            8 => out.push_str("\\b"),
+            12 => out.push_str("\\f"),
+            control => {
+                out.push_str("\\u00");
+                out.extend(
+                    [control >> 4, control & 15].map(|half| char::from(b"0123456789abcdef"[usize::from(half)])),
+                );
+            }
+        }
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
+    out.push('"');
+    out
+}
+
+/// The first byte that JSON cannot have in a string as it is.
+fn first_to_escape(bytes: &[u8]) -> Option<(usize, u8)> {
+    let escaped = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    // Without an early way out of the inner loop its bytes are compared together.
+    let clean = |stretch: &&[u8]| stretch.iter().fold(true, |clean, byte| clean & !escaped(*byte));
+    let from = bytes.chunks(32).take_while(clean).count() * 32;
+    let at = from + bytes.get(from..)?.iter().position(|byte| escaped(*byte))?;
+    Some((at, bytes[at]))
+}
+
 /// Whether JSON that is known to be well formed nests deeper than this many levels.
 pub(crate) fn is_deeper_than(most: usize, json: &[u8]) -> bool {
-    // Counting brackets, those in strings included, costs next to nothing and is most often enough.
-    if json.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= most {
+    // Counting brackets, those in strings included, costs next to nothing and is most often enough. By short stretches a
+    // count fits into a byte, and many are counted at once.
+    let openings = |stretch: &[u8]| stretch.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
+    if json.chunks(128).map(|stretch| usize::from(openings(stretch))).sum::<usize>() <= most {
         return false;
     }
     let (mut depth, mut in_string, mut bytes) = (0_usize, false, json.iter());
@@ -122,4 +163,27 @@ fn end_of_number(text: &str, start: usize) -> Result<usize, Unreadable> {
         return Err(Unreadable::NumberOutOfRange);
     }
     Ok(start + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_deeper_than, quoted};
+
+    #[test]
+    fn every_character_that_needs_it_is_escaped_wherever_it_stands() {
+        for character in (0..=0x7f_u8).map(char::from) {
+            for before in [0, 1, 31, 32, 33, 300] {
+                let text = format!("{}{character}é\n{character}", "x".repeat(before));
+                assert_eq!(quoted(&text), serde_json::to_string(&text).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn depth_is_told_however_many_brackets_there_are() {
+        for (json, deep) in [("[".repeat(120), false), ("[".repeat(121), true), ("[]".repeat(500), false)] {
+            assert_eq!(is_deeper_than(120, json.as_bytes()), deep);
+        }
+        assert!(!is_deeper_than(120, format!("[\"{}\"]", "[".repeat(400)).as_bytes()));
+    }
 }

@@ -38,7 +38,7 @@ pub(crate) async fn accept(
     let refusals = Arc::new(Semaphore::new(TURNED_AWAY));
     let draining = GracefulShutdown::new();
     let (cut, _) = watch::channel(());
-    let server = Arc::new(builder(&app));
+    let servers = Arc::new(Servers::new(&app));
     let stopped = app.stopped();
     tokio::pin!(stopped);
     loop {
@@ -68,30 +68,34 @@ pub(crate) async fn accept(
         prepare(&stream);
         let place = Place::new(permit, app.metrics.connections.clone());
         let connection = Connection {
-            server: Arc::clone(&server),
+            servers: Arc::clone(&servers),
             router: router.clone(),
             watcher: draining.watcher(),
             cut: cut.subscribe(),
             limit: app.settings.limits.head_timeout,
         };
-        match &tls {
-            None => drop(tokio::spawn(connection.serve(Placed::new(stream, place)))),
-            Some(tls) => {
-                let (tls, app) = (tls.acceptor(), Arc::clone(&app));
-                tokio::spawn(async move {
-                    // Whoever does not finish a handshake in time is not waited for.
-                    let shaken = tokio::time::timeout(connection.limit, tls.accept(stream));
-                    tokio::select! {
-                        shaken = shaken => match shaken {
-                            Ok(Ok(stream)) => connection.serve(Placed::new(stream, place)).await,
-                            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                            Err(_) => tracing::debug!("a TLS handshake took too long"),
-                        },
-                        () = app.stopped() => {}
+        let (tls, app) = (tls.as_ref().map(|tls| tls.acceptor()), Arc::clone(&app));
+        tokio::spawn(async move {
+            let limit = connection.limit;
+            match tls {
+                None => {
+                    if let Some(Ok(Some(version))) = in_time(limit, &app, version_of(&stream)).await {
+                        connection.serve(version, Placed::new(stream, place)).await;
                     }
-                });
+                }
+                Some(tls) => match in_time(limit, &app, tls.accept(stream)).await {
+                    Some(Ok(stream)) => {
+                        let version = match stream.get_ref().1.alpn_protocol() {
+                            Some(b"h2") => Version::Two,
+                            _ => Version::One,
+                        };
+                        connection.serve(version, Placed::new(stream, place)).await;
+                    }
+                    Some(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                    None => {}
+                },
             }
-        }
+        });
     }
     drop(listener);
     let drained = async {
@@ -111,28 +115,72 @@ fn prepare(stream: &TcpStream) {
     let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, 120_000);
 }
 
-fn builder(app: &Shared) -> Builder<TokioExecutor> {
-    let limits = &app.settings.limits;
-    // A head that is over the limit, but not by much, still gets here and is told so (`guard.rs`).
-    let head = limits.header_bytes.saturating_mul(2).max(16 << 10);
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.head_timeout)
-        .max_buf_size(head)
-        .half_close(true);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_header_list_size(u32::try_from(head).unwrap_or(u32::MAX))
-        .keep_alive_interval(limits.head_timeout)
-        .max_concurrent_streams(256);
-    builder
+/// The version of HTTP that a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// The version that a connection begins with, before anything is taken from it; `None` when it is closed. A server that finds
+/// out by itself needs 8 KiB more for each connection from then on.
+async fn version_of(stream: &TcpStream) -> std::io::Result<Option<Version>> {
+    const TWO: &[u8] = b"PRI ";
+    let mut start = [0; TWO.len()];
+    loop {
+        match stream.peek(&mut start).await? {
+            0 => return Ok(None),
+            seen if !TWO.starts_with(&start[..seen]) => return Ok(Some(Version::One)),
+            seen if seen == TWO.len() => return Ok(Some(Version::Two)),
+            // Part of a word. Nothing tells when there is more of it.
+            _ => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// Whoever does not begin in time is not waited for, and nobody is when the server stops.
+async fn in_time<T>(limit: Duration, app: &Shared, begun: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        begun = tokio::time::timeout(limit, begun) => match begun {
+            Ok(begun) => Some(begun),
+            Err(_) => {
+                tracing::debug!("a connection asked for nothing");
+                None
+            }
+        },
+        () = app.stopped() => None,
+    }
+}
+
+/// How each version is served.
+struct Servers {
+    one: Builder<TokioExecutor>,
+    two: Builder<TokioExecutor>,
+}
+
+impl Servers {
+    fn new(app: &Shared) -> Self {
+        let limits = &app.settings.limits;
+        // A head that is over the limit, but not by much, still gets here and is told so (`guard.rs`).
+        let head = limits.header_bytes.saturating_mul(2).max(16 << 10);
+        let mut one = Builder::new(TokioExecutor::new()).http1_only();
+        one.http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head_timeout)
+            .max_buf_size(head)
+            .half_close(true);
+        let mut two = Builder::new(TokioExecutor::new()).http2_only();
+        two.http2()
+            .timer(TokioTimer::new())
+            .max_header_list_size(u32::try_from(head).unwrap_or(u32::MAX))
+            .keep_alive_interval(limits.head_timeout)
+            .max_concurrent_streams(256);
+        Self { one, two }
+    }
 }
 
 struct Connection {
-    server: Arc<Builder<TokioExecutor>>,
+    servers: Arc<Servers>,
     router: Router,
     watcher: Watcher,
     cut: watch::Receiver<()>,
@@ -140,7 +188,7 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve<S>(mut self, stream: Placed<S>)
+    async fn serve<S>(mut self, version: Version, stream: Placed<S>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -151,7 +199,11 @@ impl Connection {
             let router = router.clone();
             async move { router.oneshot(request.map(axum::body::Body::new)).await }
         });
-        let connection = self.server.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+        let server = match version {
+            Version::One => &self.servers.one,
+            Version::Two => &self.servers.two,
+        };
+        let connection = server.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
         tokio::select! {
             ended = self.watcher.watch(connection) => if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended badly");
@@ -162,8 +214,8 @@ impl Connection {
     }
 }
 
-/// Returns when no request has come in time. Later ones have a limit of their own; until the first it is not known
-/// which protocol is spoken, and nobody else looks at the clock.
+/// Returns when no request has come in time. Later ones have a limit of their own; before the first of HTTP/2 nobody else
+/// looks at the clock.
 async fn silent(spoken: &AtomicBool, limit: Duration) {
     tokio::time::sleep(limit).await;
     if spoken.load(Ordering::Relaxed) {

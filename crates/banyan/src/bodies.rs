@@ -1,8 +1,7 @@
 //! Reading what entries say. The plan is made while the session's state is held; the reading is not.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::ops::Range;
-use std::sync::Arc;
 
 use banyan_core::record::{self, Head, HeadKind, Record, StoredRecord};
 use banyan_core::state::{NodeIx, Place, SessionState, Source, SourceIx, extend_text};
@@ -40,16 +39,21 @@ pub(crate) struct Fetched {
     pub(crate) origin: Option<Object>,
 }
 
-/// A line that was read, as part of a longer stretch.
-#[derive(Clone)]
-struct Line {
-    bytes: Arc<Vec<u8>>,
-    range: Range<usize>,
+/// Lines that were read, as parts of longer stretches.
+struct Lines {
+    stretches: Vec<Vec<u8>>,
+    /// The stretch that each line is in, and where.
+    places: Vec<(usize, Range<usize>)>,
+    /// How many were taken.
+    taken: usize,
 }
 
-impl Line {
-    fn get(&self) -> &[u8] {
-        self.bytes.get(self.range.clone()).unwrap_or_default()
+impl Lines {
+    /// The next line, in the order in which they were asked for.
+    fn take(&mut self) -> &[u8] {
+        let place = self.places.get(self.taken);
+        self.taken += 1;
+        place.and_then(|(stretch, range)| self.stretches.get(*stretch)?.get(range.clone())).unwrap_or_default()
     }
 }
 
@@ -60,13 +64,18 @@ const AT_ONCE: u64 = 4 << 20;
 
 impl Wanted {
     pub(crate) fn of(state: &SessionState, ix: NodeIx) -> Self {
+        Self { parent_id: state.parent_id(ix), ..Self::for_page(state, ix) }
+    }
+
+    /// The same for an item of a page, which does not say what it follows.
+    pub(crate) fn for_page(state: &SessionState, ix: NodeIx) -> Self {
         let node = state.node(ix);
         let live = state.growing().filter(|growing| growing.node() == ix).and_then(|it| it.message()).cloned();
         let parts = if live.is_some() { None } else { state.body(ix) };
         let (full, grown) = parts.map_or((None, Vec::new()), |parts| (Some(parts.full), parts.grown));
         Self {
             entry_id: node.id(),
-            parent_id: state.parent_id(ix),
+            parent_id: None,
             timestamp: node.timestamp(),
             revision: node.revision(),
             full,
@@ -81,6 +90,11 @@ impl Wanted {
         let parts = state.body_parts_as_of(ix, seq);
         let (full, grown) = parts.map_or((None, Vec::new()), |parts| (Some(parts.full), parts.grown));
         Self { full, grown, live: None, ..Self::of(state, ix) }
+    }
+
+    /// The line that says it all, if there is one.
+    fn plain(&self) -> Option<Place> {
+        self.full.filter(|_| self.live.is_none() && self.grown.is_empty() && self.origin.is_none())
     }
 
     /// How many bytes are to be read for it.
@@ -103,12 +117,12 @@ impl Wanted {
     }
 
     /// The entry as one item of a page.
-    pub(crate) fn item(&self, fetched: Fetched) -> MessageItem {
+    pub(crate) fn item(self, fetched: Fetched) -> MessageItem {
         let (message, custom, origin) = match fetched.body {
             Body::Message(message) => (Some(message), None, fetched.origin),
             Body::Custom(custom) => (None, Some(custom), None),
         };
-        MessageItem { entry_id: self.entry_id.clone(), message, custom, origin, elided: false }
+        MessageItem { entry_id: self.entry_id, message, custom, origin, elided: false }
     }
 }
 
@@ -119,18 +133,22 @@ impl Store {
         sources: &[Source],
         wanted: &[impl Borrow<Wanted>],
     ) -> Result<Vec<Option<Fetched>>, Error> {
-        let places: Vec<Place> = wanted
-            .iter()
-            .map(Borrow::borrow)
+        let wanted = || wanted.iter().map(Borrow::borrow);
+        let recent = |it: &Wanted| {
+            let message = self.recent.get(sources, it.plain()?)?;
+            Some(Fetched { body: Body::Message(message), origin: None })
+        };
+        let mut fetched: Vec<Option<Fetched>> = wanted().map(recent).collect();
+        let missing = || wanted().zip(&fetched).filter(|(_, found)| found.is_none()).map(|(it, _)| it);
+        let places: Vec<Place> = missing()
             .flat_map(|it| it.full.into_iter().chain(it.grown.iter().copied()).chain(other_origin(it)))
             .collect();
-        let mut lines = self.lines(sources, &places)?.into_iter();
-        let mut fetched = Vec::with_capacity(wanted.len());
-        for it in wanted.iter().map(Borrow::borrow) {
-            let full = it.full.and_then(|_| lines.next());
-            let grown: Vec<Line> = it.grown.iter().filter_map(|_| lines.next()).collect();
-            let origin = other_origin(it).and_then(|_| lines.next());
-            fetched.push(self.assemble(it, full, &grown, origin)?);
+        let mut lines = self.lines(sources, &places)?;
+        for (it, found) in wanted().zip(&mut fetched).filter(|(_, found)| found.is_none()) {
+            *found = self.assemble(it, &mut lines)?;
+            if let (Some(place), Some(Fetched { body: Body::Message(message), .. })) = (it.plain(), &found) {
+                self.recent.keep(sources, place, message);
+            }
         }
         Ok(fetched)
     }
@@ -140,36 +158,35 @@ impl Store {
         Ok(self.fetch(sources, std::slice::from_ref(wanted))?.pop().flatten())
     }
 
-    fn assemble(
-        &self,
-        wanted: &Wanted,
-        full: Option<Line>,
-        grown: &[Line],
-        origin: Option<Line>,
-    ) -> Result<Option<Fetched>, Error> {
-        let mut found_origin =
-            origin.and_then(|line| Head::parse(line.get()).ok().and_then(|head| head.origin(line.get())));
-        if let Some(message) = &wanted.live {
-            let message = Raw::of(message)?;
-            return Ok(Some(Fetched { body: Body::Message(message), origin: found_origin }));
-        }
-        let Some(line) = full else { return Ok(None) };
-        let Some((body, own_origin)) = self.body_in(line.get())? else { return Ok(None) };
-        if wanted.origin.is_some() && wanted.origin == wanted.full {
-            found_origin = own_origin;
-        }
-        let body = match body {
-            Body::Message(message) if !grown.is_empty() => match grow(&message, grown)? {
-                Some(grown) => Body::Message(grown),
-                None => return Ok(None),
-            },
-            other => other,
+    /// Makes an entry of its lines, which come next.
+    fn assemble(&self, wanted: &Wanted, lines: &mut Lines) -> Result<Option<Fetched>, Error> {
+        let full = match wanted.full {
+            Some(_) => self.body_in(lines.take())?,
+            None => None,
         };
-        Ok(Some(Fetched { body, origin: found_origin }))
+        let grown: Vec<Option<Vec<Addition>>> = wanted.grown.iter().map(|_| additions(lines.take())).collect();
+        let mut origin = other_origin(wanted).and_then(|_| origin_in(lines.take()));
+        if let Some(message) = &wanted.live {
+            return Ok(Some(Fetched { body: Body::Message(Raw::of(message)?), origin }));
+        }
+        let Some((mut body, own_origin)) = full else { return Ok(None) };
+        if wanted.origin.is_some() && wanted.origin == wanted.full {
+            origin = own_origin;
+        }
+        if let Body::Message(message) = &mut body
+            && !grown.is_empty()
+        {
+            let Some(additions) = grown.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
+            *message = grow(message, additions.into_iter().flatten())?;
+        }
+        Ok(Some(Fetched { body, origin }))
     }
 
     /// What a full record says, and its origin. `None` when it, or content that it names, is damaged.
     pub(crate) fn body_in(&self, line: &[u8]) -> Result<Option<(Body, Option<Object>)>, Error> {
+        if let Some(message) = record::plain_message(line) {
+            return Ok(Some((Body::Message(Raw::vouched(message)), None)));
+        }
         let Ok(head) = Head::parse(line) else { return Ok(None) };
         let origin = head.origin(line);
         if let HeadKind::Legacy(_) = head.kind {
@@ -177,10 +194,10 @@ impl Store {
         }
         let Some(text) = record::body_text(line, &head) else { return Ok(None) };
         let text = if head.blobs.is_empty() {
-            text.to_owned()
+            Cow::Borrowed(text)
         } else {
             match record::whole_body(text, &head.blobs, |blob| self.blob(&blob.hash)) {
-                Ok(text) => text,
+                Ok(text) => Cow::Owned(text),
                 Err(_) => return Ok(None),
             }
         };
@@ -190,7 +207,7 @@ impl Store {
                 Body::Custom(CustomPayload { custom_type: custom_type.clone().into_owned(), data })
             }
             HeadKind::Message { .. } | HeadKind::Updated { .. } | HeadKind::Settled { .. } => {
-                Body::Message(Raw::from_text(text)?)
+                Body::Message(Raw::vouched(&text))
             }
             _ => return Ok(None),
         };
@@ -205,11 +222,10 @@ impl Store {
     }
 
     /// The bytes at each place, in the order asked for. What is near each other is read together.
-    fn lines(&self, sources: &[Source], places: &[Place]) -> Result<Vec<Line>, Error> {
+    fn lines(&self, sources: &[Source], places: &[Place]) -> Result<Lines, Error> {
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_unstable_by_key(|at| (places[*at].source, places[*at].offset));
-        let empty = Line { bytes: Arc::default(), range: 0..0 };
-        let mut lines = vec![empty; places.len()];
+        let mut lines = Lines { stretches: Vec::new(), places: vec![(0, 0..0); places.len()], taken: 0 };
         let mut rest = order.as_slice();
         while let Some(first) = rest.first() {
             let start = places[*first];
@@ -228,12 +244,12 @@ impl Store {
                 })
                 .count()
                 .max(1);
-            let len = (end - start.offset) as usize;
-            let bytes = Arc::new(self.read_source(sources, start.source, start.offset, len)?);
             for at in &rest[..together] {
                 let from = (places[*at].offset - start.offset) as usize;
-                lines[*at] = Line { bytes: Arc::clone(&bytes), range: from..from + places[*at].len as usize };
+                lines.places[*at] = (lines.stretches.len(), from..from + places[*at].len as usize);
             }
+            let len = (end - start.offset) as usize;
+            lines.stretches.push(self.read_source(sources, start.source, start.offset, len)?);
             rest = &rest[together..];
         }
         Ok(lines)
@@ -260,19 +276,27 @@ fn other_origin(wanted: &Wanted) -> Option<Place> {
     wanted.origin.filter(|place| wanted.live.is_some() || Some(*place) != wanted.full)
 }
 
-fn grow(message: &Raw<AgentMessage>, lines: &[Line]) -> Result<Option<Raw<AgentMessage>>, Error> {
+/// The origin on a line.
+fn origin_in(line: &[u8]) -> Option<Object> {
+    Head::parse(line).ok()?.origin(line)
+}
+
+/// Text that a block of a message got.
+type Addition = (u32, String);
+
+fn grow(
+    message: &Raw<AgentMessage>,
+    additions: impl Iterator<Item = Addition>,
+) -> Result<Raw<AgentMessage>, Error> {
     let mut message = message.parse()?;
-    for line in lines {
-        let Some(adds) = additions(line.get()) else { return Ok(None) };
-        for (block, text) in adds {
-            extend_text(&mut message, block, &text);
-        }
+    for (block, text) in additions {
+        extend_text(&mut message, block, &text);
     }
-    Ok(Some(Raw::of(&message)?))
+    Raw::of(&message)
 }
 
 /// What a line adds to a message, whether the line is closed or still open.
-pub(crate) fn additions(line: &[u8]) -> Option<Vec<(u32, String)>> {
+pub(crate) fn additions(line: &[u8]) -> Option<Vec<Addition>> {
     let stored = record::parse_full(line).ok().or_else(|| record::parse_full_open(line).ok())?;
     match stored.record {
         StoredRecord::Own(Record::Grew(grew)) => {

@@ -30,7 +30,7 @@ struct Inner {
 }
 
 struct Member {
-    filters: Vec<EventFilter>,
+    filters: Arc<[EventFilter]>,
     sender: Sender<Arc<Event>>,
     queue: Arc<Queue>,
     /// The last event that it was told, so that two of its filters do not tell it twice.
@@ -71,7 +71,7 @@ pub(crate) struct Seat {
 
 impl Hub {
     /// Joins: everything published from now on that a filter matches arrives at the seat.
-    pub(crate) fn join(self: &Arc<Self>, filters: Vec<EventFilter>, bounds: Bounds) -> Seat {
+    pub(crate) fn join(self: &Arc<Self>, filters: Arc<[EventFilter]>, bounds: Bounds) -> Seat {
         let (sender, receiver) = channel(bounds.events.max(1));
         let queue = Arc::new(Queue {
             bytes: AtomicUsize::new(0),
@@ -167,7 +167,7 @@ impl Inner {
 
     fn remove(&mut self, id: u64) {
         let Some(member) = self.members.remove(&id) else { return };
-        for filter in &member.filters {
+        for filter in member.filters.iter() {
             let key = key_of(filter);
             if let Some(wanted) = self.wanted.get_mut(&key) {
                 wanted.retain(|(kept, _)| *kept != id);

@@ -39,6 +39,7 @@ mod opening;
 mod options;
 mod progress;
 mod reads;
+mod recent;
 mod reconcile;
 mod replay;
 mod sessions;

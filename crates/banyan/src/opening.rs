@@ -9,6 +9,7 @@ use banyan_log::{FsLog, LogError, Recovered, SessionLog};
 use banyan_model::Error;
 
 use crate::hub::Hub;
+use crate::recent::Recent;
 use crate::sessions::Sessions;
 use crate::store::{Purpose, Settings, Store};
 use crate::{Banyan, Options};
@@ -69,6 +70,7 @@ impl Store {
             log,
             catalogue,
             sessions: Sessions::new(options.cached_sessions, options.cached_entries),
+            recent: Recent::new(options.cached_bytes),
             hub: Arc::new(Hub::default()),
             settings: Settings {
                 limits: options.limits,

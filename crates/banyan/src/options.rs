@@ -18,6 +18,8 @@ pub struct Options {
     pub cached_sessions: usize,
     /// How many entries, over all sessions, are kept in memory when nobody uses them.
     pub cached_entries: usize,
+    /// How many bytes of messages are kept in memory after they were read.
+    pub cached_bytes: usize,
     /// How many events a subscriber may be behind before it is told that it lagged.
     pub subscriber_events: usize,
     /// How many bytes of events a subscriber may be behind.
@@ -36,6 +38,7 @@ impl Default for Options {
             blob_threshold: banyan_core::blobs::DEFAULT_THRESHOLD,
             cached_sessions: 4096,
             cached_entries: 1_000_000,
+            cached_bytes: 32 << 20,
             subscriber_events: 1024,
             subscriber_bytes: 32 << 20,
             log: banyan_log::Options::default(),

@@ -105,7 +105,7 @@ struct Planned {
 
 impl Planned {
     fn of(state: &SessionState, nodes: &[NodeIx], next_cursor: Option<String>) -> Self {
-        let wanted = nodes.iter().map(|ix| Wanted::of(state, *ix)).collect();
+        let wanted = nodes.iter().map(|ix| Wanted::for_page(state, *ix)).collect();
         Self { sources: state.sources().to_vec(), wanted, next_cursor }
     }
 }

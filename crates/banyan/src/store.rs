@@ -13,6 +13,7 @@ use crate::access::Access;
 use crate::housekeeping::Errands;
 use crate::hub::{Bounds, Hub};
 use crate::progress::Progress;
+use crate::recent::Recent;
 use crate::sessions::Sessions;
 
 /// A session database. Cloning it is cheap and gives the same one; [`Banyan::with_access`] gives one that may do less.
@@ -27,6 +28,7 @@ pub(crate) struct Store {
     pub(crate) log: FsLog,
     pub(crate) catalogue: Catalogue,
     pub(crate) sessions: Sessions,
+    pub(crate) recent: Recent,
     pub(crate) hub: Arc<Hub>,
     pub(crate) settings: Settings,
     pub(crate) progress: Box<dyn Progress>,

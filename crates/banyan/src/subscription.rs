@@ -54,7 +54,7 @@ pub enum Delivery {
 pub struct Subscription {
     store: Arc<Store>,
     seat: Seat,
-    filters: Vec<EventFilter>,
+    filters: Arc<[EventFilter]>,
     ready: VecDeque<Delivery>,
     snapshot: Option<Box<Snapshot>>,
     backlog: Option<Backlog>,
@@ -73,8 +73,8 @@ impl Banyan {
         if let Start::After(after) = request.start {
             store.must_have_existed(&self.access, after)?;
         }
-        let filters = self.access.scope.filters(request.filters);
-        let seat = store.hub.join(filters.clone(), store.settings.bounds);
+        let filters: Arc<[EventFilter]> = self.access.scope.filters(request.filters).into();
+        let seat = store.hub.join(Arc::clone(&filters), store.settings.bounds);
         let mut subscription = Subscription {
             store,
             seat,

@@ -168,6 +168,15 @@ pub fn body_text<'a>(line: &'a [u8], head: &Head<'_>) -> Option<&'a str> {
     }
 }
 
+/// The message on a line that has nothing beside it, as most lines are. For any other line [`Head::parse`] tells more.
+pub fn plain_message(line: &[u8]) -> Option<&str> {
+    let line = without_line_feed(line);
+    match crc::check(line) {
+        Check::Holds(covered) => std::str::from_utf8(Fields::plain_message(&line[..covered])?).ok(),
+        Check::Differs | Check::Missing => None,
+    }
+}
+
 /// Says what is wrong with a line whose bytes cannot be trusted.
 pub(super) fn damaged(line: &[u8], otherwise: FaultReason) -> LineFault {
     let reason = match std::str::from_utf8(line) {
