@@ -66,7 +66,11 @@ impl Entry {
         match &self.body {
             Body::Custom(custom) => display_of(custom).is_none(),
             Body::Message(message) => match &**message {
-                AgentMessage::Custom(custom) => custom.display.as_deref() == Some(""),
+                AgentMessage::Custom(custom) if [PART, MESSAGE].contains(&custom.custom_type.as_str()) => false,
+                AgentMessage::Custom(custom) => match &custom.display {
+                    Some(display) => display.is_empty(),
+                    None => custom.content.is_empty(),
+                },
                 _ => false,
             },
             Body::Unreadable => false,

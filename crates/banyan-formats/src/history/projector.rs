@@ -195,6 +195,10 @@ impl Opening {
 impl Projected {
     /// Adds to the part that shows a block; none when no part shows that block's text and nothing else.
     fn grow(&mut self, entry: usize, block: usize, text: &str) -> Option<Delta> {
+        if self.message.role == Speaker::User {
+            // Its text is told twice.
+            return None;
+        }
         let shows = |place: &super::parts::Place| place.entry == entry && place.block == Some(block);
         let part = self.places.iter().rposition(shows)?;
         self.message.parts[part].growing_text_mut()?.push_str(text);

@@ -2,15 +2,15 @@
 
 use banyan_model::*;
 
-pub fn text(text: &str) -> ContentBlock {
+pub(crate) fn text(text: &str) -> ContentBlock {
     ContentBlock::text(text)
 }
 
-pub fn thinking(text: &str) -> ContentBlock {
+pub(crate) fn thinking(text: &str) -> ContentBlock {
     ContentBlock::Thinking(ThinkingBlock { text: text.into(), signature: None })
 }
 
-pub fn call(id: &str, function: &str, arguments: &serde_json::Value) -> ContentBlock {
+pub(crate) fn call(id: &str, function: &str, arguments: &serde_json::Value) -> ContentBlock {
     ContentBlock::FunctionCall(FunctionCallBlock {
         id: id.into(),
         function_id: function.into(),
@@ -18,15 +18,15 @@ pub fn call(id: &str, function: &str, arguments: &serde_json::Value) -> ContentB
     })
 }
 
-pub fn image(data: &str) -> ContentBlock {
+pub(crate) fn image(data: &str) -> ContentBlock {
     ContentBlock::Image(ImageBlock { mime: "image/png".into(), data: data.into(), attachment_id: None })
 }
 
-pub fn user(content: Vec<ContentBlock>, timestamp: i64) -> AgentMessage {
+pub(crate) fn user(content: Vec<ContentBlock>, timestamp: i64) -> AgentMessage {
     AgentMessage::User(UserMessage { content, timestamp })
 }
 
-pub fn assistant(content: Vec<ContentBlock>, stop_reason: StopReason, timestamp: i64) -> AgentMessage {
+pub(crate) fn assistant(content: Vec<ContentBlock>, stop_reason: StopReason, timestamp: i64) -> AgentMessage {
     AgentMessage::Assistant(AssistantMessage {
         content,
         model: "m-1".into(),
@@ -42,7 +42,7 @@ pub fn assistant(content: Vec<ContentBlock>, stop_reason: StopReason, timestamp:
     })
 }
 
-pub fn failed(content: Vec<ContentBlock>, words: &str, timestamp: i64) -> AgentMessage {
+pub(crate) fn failed(content: Vec<ContentBlock>, words: &str, timestamp: i64) -> AgentMessage {
     match assistant(content, StopReason::Error, timestamp) {
         AgentMessage::Assistant(message) => {
             AgentMessage::Assistant(AssistantMessage { error_message: Some(words.into()), ..message })
@@ -51,7 +51,7 @@ pub fn failed(content: Vec<ContentBlock>, words: &str, timestamp: i64) -> AgentM
     }
 }
 
-pub fn result(call: &str, function: &str, content: Vec<ContentBlock>, timestamp: i64) -> AgentMessage {
+pub(crate) fn result(call: &str, function: &str, content: Vec<ContentBlock>, timestamp: i64) -> AgentMessage {
     AgentMessage::FunctionResult(FunctionResultMessage {
         function_call_id: call.into(),
         function_id: function.into(),
@@ -62,7 +62,12 @@ pub fn result(call: &str, function: &str, content: Vec<ContentBlock>, timestamp:
     })
 }
 
-pub fn custom(kind: &str, content: Vec<ContentBlock>, display: Option<&str>, timestamp: i64) -> AgentMessage {
+pub(crate) fn custom(
+    kind: &str,
+    content: Vec<ContentBlock>,
+    display: Option<&str>,
+    timestamp: i64,
+) -> AgentMessage {
     AgentMessage::Custom(CustomMessage {
         custom_type: kind.into(),
         content,

@@ -59,7 +59,7 @@ fn given_an_entry_of_an_older_message_when_it_changes_then_it_is_elsewhere() {
     let mut watching = watching();
     assert_eq!(watching.grow(&"u1".into(), 0, "!"), Change::Elsewhere);
     let finished = watching.push(Entry::of_message("u2".into(), user(vec![text("next")], 3), None)).unwrap();
-    assert_eq!(finished.entries, ["a1".into()]);
+    assert_eq!(finished.entries, ["a1"]);
     assert_eq!(finished.message.status, Some(Status::Complete));
     assert_eq!(watching.grow(&"a1".into(), 1, "!"), Change::Elsewhere);
     assert_eq!(watching.grow(&"u2".into(), 0, "!"), Change::Whole);
@@ -72,4 +72,13 @@ fn given_a_session_that_stops_working_when_the_message_is_asked_for_then_it_has_
     watching.set_standing(Standing::Over);
     let ended = &watching.open().unwrap().message;
     assert_eq!((ended.status, ended.processed_at.is_some()), (Some(Status::Complete), true));
+}
+
+#[test]
+fn given_a_question_with_a_picture_when_its_text_grows_then_it_comes_whole() {
+    let mut watching = projector(Disclosure::Public);
+    watching.push(Entry::of_message("u1".into(), user(vec![text("a"), image("AAAA")], 1), None));
+    assert_eq!(watching.grow(&"u1".into(), 0, "b"), Change::Whole);
+    let now = json(&watching.open().unwrap().message);
+    assert_eq!((&now["text_content"], &now["parts"][0]["text"]), (&json!("ab"), &json!("ab")));
 }

@@ -12,15 +12,15 @@ const ES: &str = include_str!("../fixtures/history/es_08_history.json");
 const ADMIN: &str = include_str!("../fixtures/history/es_85_admin_session_messages.json");
 const DOCUMENTS: &str = include_str!("../fixtures/history/es_docs_agent-sessions-messages.json");
 
-pub fn memory_history() -> Value {
+pub(crate) fn memory_history() -> Value {
     body(MEMORY)
 }
 
-pub fn es_history() -> Value {
+pub(crate) fn es_history() -> Value {
     body(ES)
 }
 
-pub fn admin_messages() -> Value {
+pub(crate) fn admin_messages() -> Value {
     serde_json::from_str(ADMIN).unwrap()
 }
 

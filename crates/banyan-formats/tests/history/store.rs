@@ -6,19 +6,19 @@ use serde_json::Value;
 
 /// The entries of a session's active path, as pages give them.
 #[derive(Clone, Debug, Default)]
-pub struct Store {
-    pub items: Vec<MessageItem>,
+pub(crate) struct Store {
+    pub(crate) items: Vec<MessageItem>,
 }
 
 impl Store {
-    pub fn append(&mut self, entry_id: impl Into<EntryId>, message: AgentMessage, origin: Option<Object>) {
+    pub(crate) fn append(&mut self, entry_id: impl Into<EntryId>, message: AgentMessage, origin: Option<Object>) {
         let message = Some(Raw::of(&message).unwrap());
         let item = MessageItem { entry_id: entry_id.into(), message, custom: None, origin, elided: false };
         // What is stored has been text.
         self.items.push(serde_json::from_str(&serde_json::to_string(&item).unwrap()).unwrap());
     }
 
-    pub fn append_custom(&mut self, entry_id: &str, custom_type: &str, data: &Value) {
+    pub(crate) fn append_custom(&mut self, entry_id: &str, custom_type: &str, data: &Value) {
         let custom = CustomPayload { custom_type: custom_type.into(), data: Json::of(data).unwrap() };
         let item = MessageItem {
             entry_id: entry_id.into(),
@@ -30,18 +30,19 @@ impl Store {
         self.items.push(item);
     }
 
-    pub fn message(&self, entry_id: &EntryId) -> AgentMessage {
-        let item = self.items.iter().find(|item| item.entry_id == *entry_id).unwrap();
-        item.message.as_ref().unwrap().parse().unwrap()
+    /// The message of an entry, when it has one.
+    pub(crate) fn find(&self, entry_id: &EntryId) -> Option<AgentMessage> {
+        let item = self.items.iter().find(|item| item.entry_id == *entry_id)?;
+        item.message.as_ref().map(|message| message.parse().unwrap())
     }
 
-    pub fn set_message(&mut self, entry_id: &EntryId, message: &AgentMessage) {
+    pub(crate) fn set_message(&mut self, entry_id: &EntryId, message: &AgentMessage) {
         let item = self.items.iter_mut().find(|item| item.entry_id == *entry_id).unwrap();
         item.message = Some(Raw::of(message).unwrap());
     }
 
-    pub fn extend(&mut self, entry_id: &EntryId, block: usize, text: &str) {
-        let mut message = self.message(entry_id);
+    pub(crate) fn extend(&mut self, entry_id: &EntryId, block: usize, text: &str) {
+        let mut message = self.find(entry_id).unwrap();
         match &mut message.content_mut()[block] {
             ContentBlock::Text(block) => block.text.push_str(text),
             ContentBlock::Thinking(block) => block.text.push_str(text),
@@ -51,7 +52,7 @@ impl Store {
     }
 
     /// What `POST` does with one message; how many entries it added or extended.
-    pub fn post(&mut self, posted: &HistoryMessage) -> Result<usize, String> {
+    pub(crate) fn post(&mut self, posted: &HistoryMessage) -> Result<usize, String> {
         let known = self.projected(Disclosure::Public, Standing::Over).into_iter().find(|known| {
             known.message.interaction_id == posted.interaction_id && known.message.role == posted.role
         });
@@ -72,11 +73,11 @@ impl Store {
         Ok(added)
     }
 
-    pub fn post_all(&mut self, messages: &Value) -> usize {
+    pub(crate) fn post_all(&mut self, messages: &Value) -> usize {
         read_all(messages).iter().map(|message| self.post(message).unwrap()).sum()
     }
 
-    pub fn projected(&self, disclosure: Disclosure, standing: Standing) -> Vec<Projected> {
+    pub(crate) fn projected(&self, disclosure: Disclosure, standing: Standing) -> Vec<Projected> {
         let mut projector = projector(disclosure);
         projector.set_standing(standing);
         let mut all: Vec<_> = self.items.iter().filter_map(|item| projector.push(Entry::from(item))).collect();
@@ -85,34 +86,34 @@ impl Store {
     }
 
     /// What `GET` answers.
-    pub fn history(&self) -> Vec<Value> {
+    pub(crate) fn history(&self) -> Vec<Value> {
         self.history_as(Disclosure::Public, Standing::Over)
     }
 
-    pub fn history_as(&self, disclosure: Disclosure, standing: Standing) -> Vec<Value> {
+    pub(crate) fn history_as(&self, disclosure: Disclosure, standing: Standing) -> Vec<Value> {
         self.projected(disclosure, standing).iter().map(|known| json(&known.message)).collect()
     }
 }
 
-pub fn projector(disclosure: Disclosure) -> Projector {
+pub(crate) fn projector(disclosure: Disclosure) -> Projector {
     Projector::new(Options { disclosure, attachments: "/v1/sessions/s_1/attachments/".into() })
 }
 
-pub fn read_all(messages: &Value) -> Vec<HistoryMessage> {
+pub(crate) fn read_all(messages: &Value) -> Vec<HistoryMessage> {
     serde_json::from_str(&messages.to_string()).unwrap()
 }
 
-pub fn read(message: &Value) -> HistoryMessage {
+pub(crate) fn read(message: &Value) -> HistoryMessage {
     serde_json::from_str(&message.to_string()).unwrap()
 }
 
 /// The JSON of something, by way of its text.
-pub fn json<T: serde::Serialize>(value: &T) -> Value {
+pub(crate) fn json<T: serde::Serialize>(value: &T) -> Value {
     serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
 }
 
 /// Whether a key is anywhere in a value.
-pub fn has_key(value: &Value, key: &str) -> bool {
+pub(crate) fn has_key(value: &Value, key: &str) -> bool {
     match value {
         Value::Object(object) => object.iter().any(|(name, value)| name == key || has_key(value, key)),
         Value::Array(items) => items.iter().any(|item| has_key(item, key)),
