@@ -11,8 +11,8 @@ run: ## Build, and serve a new, empty data directory on 127.0.0.1:7420
 	cargo build --release --package banyan-cli
 	@dir=$$(mktemp -d) && exec $(TARGET)/release/banyan serve --data "$$dir"
 
+# The tests of banyan-cli have the command built before any test runs.
 test: ## Run every test
-	cargo build --profile checked --package banyan-cli
 	BANYAN_BIN=$(TARGET)/checked/banyan cargo test --profile checked --workspace --exclude banyan-bench
 
 lint: ## Check formatting and lints

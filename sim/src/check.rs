@@ -52,7 +52,7 @@ pub fn check(store: &Banyan, expected: &Expected) -> Model {
 }
 
 /// How many events are asked for again.
-const LAST: usize = 12;
+const LAST: usize = 8;
 
 /// Everything that can be read of a store.
 pub struct Seen {

@@ -44,7 +44,7 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Works on the seeds of a soak on all cores, and says now and then and at the end what came of it.
 pub fn soak_on_all_cores(share: Share, so_far: impl Fn(f64) -> String + Sync, work: impl Fn(u64) + Sync) {
     let started = Instant::now();
-    let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (next, done, failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let (first, said) = (soak(share).next().unwrap_or_default(), AtomicU64::new(0));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -60,6 +60,7 @@ pub fn soak_on_all_cores(share: Share, so_far: impl Fn(f64) -> String + Sync, wo
                         return;
                     }
                     work(first.wrapping_add(number));
+                    done.fetch_add(1, Ordering::Relaxed);
                     let passed = started.elapsed().as_secs() / EVERY.as_secs();
                     if said.fetch_max(passed, Ordering::Relaxed) < passed {
                         println!("{share:?}, so far: {}", so_far(started.elapsed().as_secs_f64()));
@@ -69,7 +70,7 @@ pub fn soak_on_all_cores(share: Share, so_far: impl Fn(f64) -> String + Sync, wo
         }
     });
     let seconds = started.elapsed().as_secs_f64();
-    let seeds = next.load(Ordering::Relaxed);
+    let seeds = done.load(Ordering::Relaxed);
     println!("{share:?}: {}, {seeds} seeds in {seconds:.0} seconds", so_far(seconds));
 }
 

@@ -17,7 +17,7 @@ mod message;
 mod schema;
 mod session;
 mod tagged;
-mod whole;
+pub mod whole;
 
 pub use block::{
     ContentBlock, FileBlock, FunctionCallBlock, FunctionResultBlock, ImageBlock, TextBlock, ThinkingBlock,

@@ -7,7 +7,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// A whole number.
-pub(crate) trait Whole: Sized {
+pub trait Whole: Sized {
     /// As it is called in an error.
     const NAME: &'static str;
 
@@ -27,7 +27,7 @@ macro_rules! whole {
     )*};
 }
 
-whole! { i64 u64 usize }
+whole! { i64 u32 u64 usize }
 
 impl Whole for crate::Revision {
     const NAME: &'static str = "u64";
@@ -38,12 +38,12 @@ impl Whole for crate::Revision {
 }
 
 /// For a field that must be there.
-pub(crate) fn number<'de, T: Whole, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub fn number<'de, T: Whole, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_i64(WholeVisitor(PhantomData))
 }
 
 /// For a field that may be missing or null.
-pub(crate) fn optional<'de, T: Whole, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+pub fn optional<'de, T: Whole, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     struct Field<T>(T);
     impl<'de, T: Whole> Deserialize<'de> for Field<T> {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -72,9 +72,11 @@ impl<T: Whole> Visitor<'_> for WholeVisitor<T> {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
-        // The cast keeps what is past its bounds at them, which no field can hold.
-        let whole =
-            Some(number).filter(|number| number.fract() == 0.0).and_then(|number| T::from_number(number as i128));
+        // An integer past 64 bits arrives rounded, at the least on the bound itself, which is written without a fraction.
+        let inside = number > i64::MIN as f64;
+        let whole = Some(number)
+            .filter(|number| inside && number.fract() == 0.0)
+            .and_then(|number| T::from_number(number as i128));
         whole.ok_or_else(|| E::invalid_type(serde::de::Unexpected::Float(number), &self))
     }
 }
@@ -114,6 +116,10 @@ mod tests {
         for (text, why) in [
             (r#"{"at":0.5}"#, "invalid type: floating point `0.5`, expected i64"),
             (r#"{"at":1e300}"#, "invalid type: floating point `1e+300`, expected i64"),
+            (
+                r#"{"at":-9223372036854775809}"#,
+                "invalid type: floating point `-9.223372036854776e+18`, expected i64",
+            ),
             (r#"{"at":18446744073709551615}"#, "invalid value: integer `18446744073709551615`, expected i64"),
             (r#"{"at":0,"limit":-1}"#, "invalid value: integer `-1`, expected u64"),
             (r#"{"at":"5"}"#, "invalid type: string \"5\", expected i64"),

@@ -49,7 +49,7 @@ pub struct NewKey {
     #[serde(default)]
     pub read_only: bool,
     /// The most requests a second.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "banyan::model::whole::optional")]
     pub requests_per_second: Option<u32>,
 }
 

@@ -57,7 +57,8 @@ impl Logs {
         let lines = if json {
             fmt::layer().json().flatten_event(true).with_writer(writer).boxed()
         } else {
-            fmt::layer().with_ansi(terminal).with_writer(writer).boxed()
+            let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            fmt::layer().with_ansi(terminal && !plain).with_writer(writer).boxed()
         };
         Box::new(Registry::default().with(lines.with_filter(self.level.clone())))
     }

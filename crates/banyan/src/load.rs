@@ -187,15 +187,7 @@ impl Store {
             let at = At::Incarnation(&base.session_id, base.born);
             self.read(at, &base.session_id)?.map(|read| begin(&read.state))
         } else {
-            match self.look(Access::whole(), &base.session_id, begin)? {
-                Some(begun) => Some(begun),
-                // It was deleted, but an error kept its file from being moved to where forks read it.
-                None => {
-                    let at = At::Incarnation(&base.session_id, base.born);
-                    let left = self.read(at, &base.session_id)?.filter(|read| read.state.born() == base.born);
-                    left.map(|read| begin(&read.state))
-                }
-            }
+            self.look(Access::whole(), &base.session_id, begin)?
         };
         Ok(match begun {
             Some(Ok(state)) => state,

@@ -130,7 +130,11 @@ fn a_fork_is_read_whole_when_its_source_could_not_be_moved_away() {
             driver.make(Call::new("session::ensure", json!({"session_id": other, "title": "w"})))?;
         }
         driver.make(Call::new("session::delete", json!({"session_id": "source"})))?;
-        driver.make(Call::new("session::tree", json!({"session_id": fork})))
+        driver.make(Call::new("session::tree", json!({"session_id": fork})))?;
+        let (seen, acknowledged) = (observe(driver.store()), driver.expected().acknowledged);
+        assert!(seen == acknowledged, "what is read:\n{}", acknowledged.differences(&seen));
+        assert_eq!(observe(driver.store()), acknowledged, "reading brings nothing back");
+        Ok(())
     };
     let tally = Tally::default();
     assert!(fail_every_flush(0, &life, &tally) > 0);

@@ -66,12 +66,14 @@ impl Place {
     /// The command, on the data directory, untouched by the surroundings.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_banyan"));
-        command.args(args).env("BANYAN_DATA", self.dir()).env("TZ", "UTC").stdin(Stdio::null());
         // No settings of whoever runs the tests.
-        command.env("XDG_CONFIG_HOME", self.root.path());
-        for name in ["NO_COLOR", "BANYAN_URL", "BANYAN_KEY", "BANYAN_CA", "BANYAN_CONFIG", "BANYAN_LISTEN"] {
-            command.env_remove(name);
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(|name| name.starts_with("BANYAN_") || name == "NO_COLOR") {
+                command.env_remove(name);
+            }
         }
+        command.args(args).env("BANYAN_DATA", self.dir()).env("TZ", "UTC").stdin(Stdio::null());
+        command.env("XDG_CONFIG_HOME", self.root.path());
         command
     }
 

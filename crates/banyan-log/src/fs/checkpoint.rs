@@ -139,9 +139,7 @@ impl Shared {
         for first in replay::journal_files(self)? {
             if first + journal::PER_FILE <= keep_from {
                 let path = layout::journal(first);
-                self.files.forget(&path);
-                self.files.fds().forget(&path);
-                self.disk.remove(&path).map_err(LogError::io(format!("removing {path}")))?;
+                self.files.remove(&path).map_err(LogError::io(format!("removing {path}")))?;
             }
         }
         Ok(())

@@ -21,6 +21,8 @@ const SPARE: usize = 32 << 20;
 struct Open {
     files: HashMap<String, (Arc<dyn DiskFile>, u64)>,
     clock: u64,
+    /// How often a path was forgotten.
+    forgotten: u64,
 }
 
 impl Fds {
@@ -34,20 +36,22 @@ impl Fds {
 
     /// An existing file, or `None`.
     pub(crate) fn get(&self, path: &str) -> io::Result<Option<Arc<dyn DiskFile>>> {
-        if let Some(file) = self.hit(path) {
-            return Ok(Some(file));
-        }
+        let forgotten = match self.hit(path) {
+            Ok(file) => return Ok(Some(file)),
+            Err(forgotten) => forgotten,
+        };
         let file = self.disk.open(path)?;
-        Ok(file.map(|file| self.keep(path, file)))
+        Ok(file.map(|file| self.keep(path, file, forgotten)))
     }
 
     /// A file, made when it is not there.
     pub(crate) fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
-        if let Some(file) = self.hit(path) {
-            return Ok(file);
-        }
+        let forgotten = match self.hit(path) {
+            Ok(file) => return Ok(file),
+            Err(forgotten) => forgotten,
+        };
         let file = self.disk.create(path)?;
-        Ok(self.keep(path, file))
+        Ok(self.keep(path, file, forgotten))
     }
 
     /// An empty buffer, with room if there is one to spare.
@@ -73,22 +77,34 @@ impl Fds {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets a file that was moved or removed.
+    /// Forgets a file, after it was moved or removed.
     pub(crate) fn forget(&self, path: &str) {
-        self.lock().files.remove(path);
+        let mut open = self.lock();
+        open.files.remove(path);
+        open.forgotten += 1;
     }
 
-    fn hit(&self, path: &str) -> Option<Arc<dyn DiskFile>> {
+    /// How often a path was forgotten. While this stays as it is, what was opened is what its path stands for.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.lock().forgotten
+    }
+
+    /// The file, if it is open; else how often a path was forgotten by now.
+    fn hit(&self, path: &str) -> Result<Arc<dyn DiskFile>, u64> {
         let mut open = self.lock();
         open.clock += 1;
-        let now = open.clock;
-        let (file, used) = open.files.get_mut(path)?;
+        let (now, forgotten) = (open.clock, open.forgotten);
+        let (file, used) = open.files.get_mut(path).ok_or(forgotten)?;
         *used = now;
-        Some(Arc::clone(file))
+        Ok(Arc::clone(file))
     }
 
-    fn keep(&self, path: &str, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+    /// Keeps a file open, unless it may have been removed since: its path may stand for another one by now.
+    fn keep(&self, path: &str, file: Arc<dyn DiskFile>, forgotten: u64) -> Arc<dyn DiskFile> {
         let mut open = self.lock();
+        if open.forgotten != forgotten {
+            return file;
+        }
         if open.files.len() >= self.most {
             let oldest = open.files.iter().min_by_key(|(_, (_, used))| *used).map(|(path, _)| path.clone());
             if let Some(oldest) = oldest {

@@ -98,6 +98,12 @@ impl LazyFile {
         self.lock().end()
     }
 
+    /// Whether there is anything to read. A file whose bytes are all staged is about to exist, and does not yet.
+    pub(crate) fn exists(&self) -> bool {
+        let inner = self.lock();
+        !inner.gone && inner.end() > 0
+    }
+
     /// True when every byte is in the file itself.
     pub(crate) fn is_written(&self) -> bool {
         let inner = self.lock();
@@ -114,9 +120,10 @@ impl LazyFile {
         self.lock().next_seq
     }
 
-    /// Says that the file must be flushed before the log lets go; true when that is new.
+    /// Says that the file must be flushed before the log lets go; true when that is new. One that is gone need not be.
     pub(crate) fn mark_dirty(&self) -> bool {
-        !std::mem::replace(&mut self.lock().dirty, true)
+        let mut inner = self.lock();
+        !inner.gone && !std::mem::replace(&mut inner.dirty, true)
     }
 
     /// Takes the mark back, just before the file is flushed.
@@ -314,16 +321,18 @@ impl LazyFile {
     pub(crate) fn remove(&self) -> io::Result<()> {
         let _io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
         self.mark_gone();
+        let removed = self.fds.disk().remove(&self.path);
         self.fds.forget(&self.path);
-        self.fds.disk().remove(&self.path)
+        removed
     }
 
     /// Moves the file, written out by now, to another path; nothing will be written to it again.
     pub(crate) fn rename(&self, to: &str) -> io::Result<()> {
         let _io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
         self.mark_gone();
+        let moved = self.fds.disk().rename(&self.path, to);
         self.fds.forget(&self.path);
-        self.fds.disk().rename(&self.path, to)
+        moved
     }
 
     fn mark_gone(&self) {

@@ -239,9 +239,7 @@ impl FsLog {
     pub fn release(&self, born: Born) -> Result<(), LogError> {
         self.shared.retained.write().unwrap_or_else(PoisonError::into_inner).remove(&born);
         let path = layout::base(born);
-        self.shared.files.forget(&path);
-        self.shared.files.fds().forget(&path);
-        self.shared.disk.remove(&path).map_err(LogError::io(format!("removing {path}")))
+        self.shared.files.remove(&path).map_err(LogError::io(format!("removing {path}")))
     }
 
     fn path(&self, at: At<'_>) -> String {

@@ -45,12 +45,15 @@ impl Bookmarks {
 
 /// First commits of the journal files that there are, oldest first.
 pub(crate) fn journal_files(shared: &Shared) -> Result<Vec<u64>, LogError> {
+    // What is only in memory first: a file that is written meanwhile is then found on disk.
+    let in_memory: Vec<String> = shared
+        .files
+        .unwritten()
+        .into_iter()
+        .filter_map(|path| path.strip_prefix(layout::JOURNAL).map(|name| name.trim_start_matches('/').to_owned()))
+        .collect();
     let listed = shared.disk.list(layout::JOURNAL).map_err(LogError::io("listing the journal"))?;
     let on_disk = listed.into_iter().map(|listed| listed.name);
-    let in_memory =
-        shared.files.unwritten().into_iter().filter_map(|path| {
-            path.strip_prefix(layout::JOURNAL).map(|name| name.trim_start_matches('/').to_owned())
-        });
     let mut firsts: Vec<u64> = on_disk
         .chain(in_memory)
         .filter_map(|name| u64::from_str_radix(name.strip_suffix(".log")?, 16).ok())

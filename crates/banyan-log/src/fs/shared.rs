@@ -224,7 +224,6 @@ impl Shared {
     /// Takes a deleted session's file away, or to where its forks read it.
     pub(crate) fn remove_session(&self, file: &LazyFile, removal: &Removal) -> Result<(), LogError> {
         let path = file.path();
-        self.files.forget(path);
         self.upkeep().dirty.remove(path);
         let _ = self.disk.remove(&layout::tree(&removal.session));
         let done = (|| {
@@ -234,13 +233,20 @@ impl Shared {
             let base = layout::base(removal.born);
             self.disk.create_dir(layout::BASES)?;
             file.write_out()?;
-            file.sync()?;
+            let flushed = file.sync();
+            // Also after a failed flush: the session is gone, and its forks go on being read. Whoever finds the file gone
+            // here asks whether it is kept, and waits for the answer.
+            let mut retained = self.retained.write().unwrap_or_else(PoisonError::into_inner);
             file.rename(&base)?;
-            self.retained.write().unwrap_or_else(PoisonError::into_inner).insert(removal.born);
+            retained.insert(removal.born);
+            drop(retained);
+            flushed?;
             // Durable before anyone can make a new session of this name.
             self.disk.sync_dir(layout::BASES)?;
             self.disk.sync_dir(layout::parent(path))
         })();
+        // Last: whoever looks for the file finds the one that is gone until then, and never opens it again.
+        self.files.forget(path);
         done.map_err(LogError::io(format!("removing {path}")))
     }
 }

@@ -35,7 +35,7 @@ fn streams(paths: &mut Paths, protection: Protection) {
     let mut parameters = in_path(path);
     parameters.extend(in_query());
     let snapshot = "1 sends the session as it is first, and then what follows.";
-    parameters.push(query("snapshot", snapshot, json!({"type": "string", "enum": ["0", "1"]})));
+    parameters.push(query("snapshot", snapshot, yes_or_no()));
     let of_session = json!({
         "operationId": "streamSessionEvents",
         "tags": ["Events"],
@@ -44,6 +44,10 @@ fn streams(paths: &mut Paths, protection: Protection) {
         "responses": refused(one).finish(protection),
     });
     paths.add(path, "get", of_session);
+}
+
+fn yes_or_no() -> Value {
+    json!({"type": "string", "enum": ["0", "1", "false", "true"]})
 }
 
 fn query(name: &str, description: &str, schema: Value) -> Value {
@@ -73,11 +77,7 @@ fn in_query() -> Vec<Value> {
             "Begin after this position; `0` is the beginning, now when left out.",
             json!({"type": "string"}),
         ),
-        query(
-            "deltas",
-            "1 sends what was added to a message that grows in place of all of it.",
-            json!({"type": "string", "enum": ["0", "1"]}),
-        ),
+        query("deltas", "1 sends what was added to a message that grows in place of all of it.", yes_or_no()),
         last,
     ]
 }
@@ -92,7 +92,7 @@ fn keys(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
     });
     let new = schemas.name(
         "NewKey",
-        json!({"type": "object", "description": "What a new key is to be like.", "required": ["name"],
+        json!({"type": "object", "description": "What a new key is to be like.", "required": ["name"], "additionalProperties": false,
             "properties": properties}),
     );
     let mut known = properties;

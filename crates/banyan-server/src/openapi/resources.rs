@@ -68,8 +68,7 @@ fn in_query(operation: &Operation, schemas: &mut Schemas) -> Vec<Value> {
     if operation.input != Input::Query {
         return Vec::new();
     }
-    let request = schemas.add(schema_of(operation.function, banyan::Function::request_schema));
-    let request = schemas.get(&request);
+    let request = schemas.unnamed(schema_of(operation.function, banyan::Function::request_schema));
     let fields = fields_of(operation.function)
         .iter()
         .filter(|field| !operation.path.contains(&format!("{{{}}}", field.name)));
@@ -84,6 +83,7 @@ fn in_query(operation: &Operation, schemas: &mut Schemas) -> Vec<Value> {
                 parameter["style"] = json!("form");
                 parameter["explode"] = json!(false);
             }
+            Kind::Texts => parameter["schema"] = json!({"type": "array", "items": {"type": "string"}}),
             _ => parameter["schema"] = schema,
         }
         parameter
@@ -141,8 +141,9 @@ fn body(operation: &Operation, schemas: &mut Schemas) -> Option<Value> {
 
 /// A function's request without what the address says.
 fn body_of(operation: &Operation, function: &str, schemas: &mut Schemas) -> Value {
-    let request = schemas.add(schema_of(function, banyan::Function::request_schema));
-    let mut schema = schemas.get(&request);
+    let request = schema_of(function, banyan::Function::request_schema);
+    let name = request["title"].as_str().unwrap_or_default().replace("Request", "Body");
+    let mut schema = schemas.unnamed(request);
     let in_path = |name: &str| operation.path.contains(&format!("{{{name}}}"));
     if let Some(properties) = schema["properties"].as_object_mut() {
         properties.retain(|name, _| !in_path(name));
@@ -150,8 +151,7 @@ fn body_of(operation: &Operation, function: &str, schemas: &mut Schemas) -> Valu
     if let Some(required) = schema["required"].as_array_mut() {
         required.retain(|name| !name.as_str().is_some_and(in_path));
     }
-    let name = request["$ref"].as_str().and_then(|it| it.rsplit('/').next()).unwrap_or_default();
-    schemas.name(&name.replace("Request", "Body"), schema)
+    schemas.name(&name, schema)
 }
 
 fn responses(operation: &Operation, schemas: &mut Schemas, protection: Protection) -> Value {

@@ -23,16 +23,21 @@ impl Schemas {
     }
 
     /// Takes in the schema of a type with all that it refers to. What refers to it.
-    pub(super) fn add(&mut self, mut schema: Value) -> Value {
+    pub(super) fn add(&mut self, schema: Value) -> Value {
         let title = schema["title"].as_str().unwrap_or_default().to_owned();
+        let schema = self.unnamed(schema);
+        // A type that may be null has no name that anybody would use.
+        if title.starts_with("Nullable_") { schema } else { self.name(&title, schema) }
+    }
+
+    /// Takes in what the schema of a type refers to. The schema itself.
+    pub(super) fn unnamed(&mut self, mut schema: Value) -> Value {
         if let Some(fields) = schema.as_object_mut() {
             for (name, definition) in fields.remove("definitions").into_iter().flat_map(into_entries) {
                 self.name(&name, tidied(definition));
             }
         }
-        let schema = tidied(schema);
-        // A type that may be null has no name that anybody would use.
-        if title.starts_with("Nullable_") { schema } else { self.name(&title, schema) }
+        tidied(schema)
     }
 
     /// Takes in a schema under a name. What refers to it.
@@ -146,11 +151,7 @@ const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2
 
 /// Adds what a type cannot say of itself, and is checked all the same.
 fn tighten(name: &str, schema: &mut Value) {
-    let one_of = |one: &str, other: &str| {
-        let only = |one: &str, other: &str| json!({"required": [one], "properties": {one: {"type": "object"}, other: {"type": "null"}}});
-        json!([only(one, other), only(other, one)])
-    };
-    match name {
+    match name.replace("Body", "Request").as_str() {
         // What is left out may also be null.
         "AgentMessage" => {
             for option in schema["oneOf"].as_array_mut().into_iter().flatten() {
@@ -159,8 +160,12 @@ fn tighten(name: &str, schema: &mut Value) {
                 }
             }
         }
-        "EnsureRequest" => schema["properties"]["session_id"]["minLength"] = json!(1),
-        "AppendRequest" => schema["oneOf"] = one_of("message", "custom"),
+        "EnsureRequest" => {
+            if let Some(id) = schema.pointer_mut("/properties/session_id") {
+                id["minLength"] = json!(1);
+            }
+        }
+        "AppendRequest" => *schema = either(schema, &["message"], &["custom"]),
         "AppendManyRequest" => schema["properties"]["messages"]["minItems"] = json!(1),
         "PutAttachmentRequest" => {
             schema["properties"]["name"]["pattern"] = json!("\\S");
@@ -168,23 +173,26 @@ fn tighten(name: &str, schema: &mut Value) {
         }
         "MessagesRangeRequest" => {
             schema["properties"]["entry_ids"]["items"] = json!({"type": "string"});
-            schema["oneOf"] = json!([
-                {
-                    "required": ["from_entry_id", "to_entry_id"],
-                    "properties": {
-                        "from_entry_id": {"type": "string"}, "to_entry_id": {"type": "string"},
-                        "entry_ids": {"type": "null"},
-                    },
-                },
-                {
-                    "required": ["entry_ids"],
-                    "properties": {
-                        "from_entry_id": {"type": "null"}, "to_entry_id": {"type": "null"},
-                        "entry_ids": {"type": "array"},
-                    },
-                },
-            ]);
+            *schema = either(schema, &["from_entry_id", "to_entry_id"], &["entry_ids"]);
         }
         _ => {}
     }
+}
+
+/// The same object with these fields and without those, or the other way round.
+fn either(schema: &Value, these: &[&str], those: &[&str]) -> Value {
+    let only = |given: &[&str], missing: &[&str]| {
+        let mut option = schema.clone();
+        option.as_object_mut().and_then(|fields| fields.remove("description"));
+        for name in given {
+            option["properties"][name] = never_null(&schema["properties"][name]);
+        }
+        for name in missing {
+            option["properties"][name] = json!({"type": "null"});
+        }
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        option["required"] = required.chain(given.iter().copied()).collect();
+        option
+    };
+    json!({"description": schema["description"], "oneOf": [only(these, those), only(those, these)]})
 }

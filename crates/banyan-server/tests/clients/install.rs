@@ -37,7 +37,7 @@ pub(crate) fn python() -> Result<Command, String> {
     if !python.exists() {
         run(Command::new("python3").args(["-m", "venv"]).arg(place("python").join("venv")))?;
     }
-    let requirements = client("requirements.txt");
+    let requirements = client("sseclient-requirements.txt");
     run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(requirements))?;
     let mut command = Command::new(python);
     command.arg(client("sseclient_py.py"));

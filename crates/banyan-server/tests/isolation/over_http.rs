@@ -39,7 +39,10 @@ impl Stage {
     async fn ask(&self, asked: &Asked, session: &str) -> String {
         let path = asked.path.replace("{session_id}", session);
         let body = asked.body.as_ref().map(Value::to_string).unwrap_or_default();
-        let answer = self.server.ask(&asked.verb, &path, &self.mine, &body).await;
+        let answer = match asked.verb.as_str() {
+            "HEAD" => self.server.head(&path, &self.mine).await,
+            verb => self.server.ask(verb, &path, &self.mine, &body).await,
+        };
         let Answer { status, body, .. } = &answer;
         format!("{status} {}", String::from_utf8_lossy(body)).replace(session, "ID")
     }

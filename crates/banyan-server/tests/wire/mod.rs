@@ -49,6 +49,13 @@ impl Server {
         TcpStream::connect(self.address()).await.unwrap()
     }
 
+    /// What is said of something without the thing itself.
+    pub(crate) async fn head(&self, path: &str, headers: &str) -> Answer {
+        let mut stream = self.connect().await;
+        stream.write_all(request("HEAD", path, headers, "").as_bytes()).await.unwrap();
+        Answer::read_head(&mut stream).await.expect("an answer")
+    }
+
     /// Sends these bytes on a connection of their own and returns the first answer.
     pub(crate) async fn send(&self, bytes: impl AsRef<[u8]>) -> Answer {
         let mut stream = self.connect().await;
@@ -91,19 +98,28 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// Reads an answer that has no body, whatever length it speaks of.
+    pub(crate) async fn read_head<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Self> {
+        tokio::time::timeout(SOON, Self::head_of(stream)).await.expect("an answer in time")
+    }
+
     /// Reads one answer; none when the connection ends without one.
     pub(crate) async fn read<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Self> {
         tokio::time::timeout(SOON, Self::read_on(stream)).await.expect("an answer in time")
     }
 
-    async fn read_on<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Self> {
+    async fn head_of<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Self> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await.ok()?);
         }
         let head = String::from_utf8(head).unwrap().to_lowercase();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let mut answer = Self { status, head, body: Vec::new() };
+        Some(Self { status, head, body: Vec::new() })
+    }
+
+    async fn read_on<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Self> {
+        let mut answer = Self::head_of(stream).await?;
         if let Some(length) = answer.header("content-length") {
             answer.body = vec![0; length.parse().unwrap()];
             stream.read_exact(&mut answer.body).await.ok()?;
