@@ -135,8 +135,8 @@ impl Stream {
             self.stage = Stage::Missed(missed, mark);
             return Ok(None);
         };
-        let (reader, limit) = (self.reader.clone(), self.asked.limit);
-        let changed = self.reading(move || missed.changed(&reader, mark, limit)).await?;
+        let reader = self.reader.clone();
+        let changed = self.reading(move || missed.changed(&reader, mark)).await?;
         let Some(Changed { messages, newest, state, window }) = changed else {
             self.stage = Stage::Tells(Box::new(Telling::again()));
             return Ok(None);
@@ -242,7 +242,7 @@ impl Stream {
 /// The frame of a session that is gone.
 fn gone(position: Position) -> Bytes {
     let mut text = String::new();
-    frame(&mut text, Some(Mark::of(position, None)), "history::deleted", "{}");
+    frame(&mut text, Some(Mark::of(position, None, 0)), "history::deleted", "{}");
     text.into()
 }
 
