@@ -122,9 +122,13 @@ impl Stream {
     async fn look_through(&mut self, mut missed: Missed, mark: Mark) -> Result<Option<Bytes>, Error> {
         let Some(position) = self.feed.caught_up() else {
             let Some(news) = self.feed.next().await else { return Ok(None) };
-            let News::Frames(frames) = news else {
-                self.stage = Stage::Missed(missed, mark);
-                return Ok(Some(COMMENT));
+            let frames = match news {
+                News::Frames(frames) => frames,
+                News::PastOver => Vec::new(),
+                News::Quiet => {
+                    self.stage = Stage::Missed(missed, mark);
+                    return Ok(Some(COMMENT));
+                }
             };
             for frame in &frames {
                 match frame {
@@ -199,11 +203,15 @@ impl Stream {
             news = self.feed.next() => news,
         };
         let Some(news) = news else { return Ok(None) };
-        let News::Frames(frames) = news else {
-            follower.look_around();
-            let text = follower.take_frames();
-            self.stage = Stage::Live(follower);
-            return Ok(Some(if text.is_empty() { COMMENT } else { text.into() }));
+        let frames = match news {
+            News::Frames(frames) => frames,
+            News::PastOver => Vec::new(),
+            News::Quiet => {
+                follower.look_around();
+                let text = follower.take_frames();
+                self.stage = Stage::Live(follower);
+                return Ok(Some(if text.is_empty() { COMMENT } else { text.into() }));
+            }
         };
         for frame in &frames {
             let heard = match frame {
