@@ -25,7 +25,7 @@ fn filled_in(activity: &Activity) -> Json {
     let Value::Object(mut display) = value_of(given) else { return given.clone() };
     let mut changed = false;
     for key in ["friendly_name", "icon"] {
-        if !display.get(key).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty()) {
+        if display.get(key).and_then(Value::as_str).is_none_or(|text| text.trim().is_empty()) {
             display.insert(key.to_owned(), default_value(activity)[key].take());
             changed = true;
         }

@@ -99,8 +99,12 @@ fn with_headers(mut response: Response, tag: &str, link: Option<String>) -> Resp
 }
 
 fn array(messages: &VecDeque<Projected>) -> Vec<u8> {
+    // Most messages need no more, so the text is not moved while it grows.
+    let mut text = Vec::with_capacity(messages.len() * 2048 + 2);
     let messages: Vec<&HistoryMessage> = messages.iter().map(|message| &message.message).collect();
-    serde_json::to_vec(&messages).unwrap_or_default()
+    // Messages always have a JSON form, and memory always takes it.
+    let _ = serde_json::to_writer(&mut text, &messages);
+    text
 }
 
 pub(crate) fn json(message: &Projected) -> String {

@@ -150,8 +150,8 @@ impl<'a> Back<'a> {
 
     /// Reads so many entries first.
     pub(crate) fn expecting(mut self, messages: usize) -> Self {
-        // A few more, because the first ones may belong to a message that begins before them.
-        self.at_once = messages.saturating_add(messages / 8 + 2).clamp(FEW, MANY);
+        // One more, because the first one may belong to a message that begins before it.
+        self.at_once = messages.saturating_add(1).clamp(FEW, MANY);
         self
     }
 
