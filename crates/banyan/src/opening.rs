@@ -72,6 +72,7 @@ impl Store {
             sessions: Sessions::new(options.cached_sessions, options.cached_entries),
             recent: Recent::new(options.cached_bytes),
             hub: Arc::new(Hub::default()),
+            leaf_watches: Arc::default(),
             settings: Settings {
                 limits: options.limits,
                 blob_threshold: options.blob_threshold,

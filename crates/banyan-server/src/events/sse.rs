@@ -50,7 +50,7 @@ fn asked(uri: &Uri, headers: &HeaderMap) -> Result<Asked, Problem> {
 }
 
 /// Starts the response at once, and opens it again through proxies that wait for a first byte.
-const COMMENT: Bytes = Bytes::from_static(b":\n\n");
+pub(crate) const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 fn response(feed: Feed) -> Response {
     let stream = Stream { feed: Box::new(feed), stage: Stage::Begins, last: Position::BEGINNING };
@@ -58,7 +58,12 @@ fn response(feed: Feed) -> Response {
         let piece = stream.next().await?;
         Some((Ok::<_, Infallible>(piece), stream))
     });
-    let mut response = Body::from_stream(pieces).into_response();
+    event_stream(Body::from_stream(pieces))
+}
+
+/// An answer that goes on.
+pub(crate) fn event_stream(body: Body) -> Response {
+    let mut response = body.into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -88,20 +93,23 @@ impl Stream {
             self.stage = Stage::Past;
             return Some(COMMENT);
         }
-        // A position alone is no event. It tells a subscriber that the past is over, and where to come back to when nothing
-        // has happened yet.
-        if self.stage == Stage::Past
-            && let Some(position) = self.feed.caught_up()
-        {
-            self.stage = Stage::Live;
-            return Some(format!("id: {}\n\n", position.max(self.last)).into());
-        }
-        Some(match self.feed.next().await? {
-            News::Frames(frames) => {
-                self.last = frames.iter().filter_map(Frame::position).fold(self.last, Position::max);
-                stream_bytes(&frames)
+        loop {
+            // A position alone is no event. It tells a subscriber that the past is over, and where to come back to when
+            // nothing has happened yet.
+            if self.stage == Stage::Past
+                && let Some(position) = self.feed.caught_up()
+            {
+                self.stage = Stage::Live;
+                return Some(format!("id: {}\n\n", position.max(self.last)).into());
             }
-            News::Quiet => COMMENT,
-        })
+            match self.feed.next().await? {
+                News::Frames(frames) => {
+                    self.last = frames.iter().filter_map(Frame::position).fold(self.last, Position::max);
+                    return Some(stream_bytes(&frames));
+                }
+                News::Quiet => return Some(COMMENT),
+                News::PastOver => {}
+            }
+        }
     }
 }

@@ -27,7 +27,8 @@ use crate::path::Captured;
 use crate::problem::Problem;
 
 pub(crate) use asked::Asked;
-pub(crate) use query::{Field, Kind, fields_of};
+pub(crate) use files::names;
+pub(crate) use query::{Field, Kind, fields_of, pairs};
 
 /// One method at one address.
 pub(crate) struct Operation {

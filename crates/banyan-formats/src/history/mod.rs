@@ -1,0 +1,32 @@
+//! Histories: what chat front ends read of a session, one question and one answer a turn.
+//!
+//! Out: a [`Projector`] takes the entries of the active path, as they come, and gives messages. In: [`entries_of`] makes
+//! entries of a message, and [`compare`] says what is new in one that is there already. `docs/history.md` has the rules.
+
+mod accept;
+mod assemble;
+mod compare;
+mod dialect;
+mod display;
+mod entry;
+mod fields;
+pub mod identity;
+mod message;
+mod origin;
+mod part;
+mod parts;
+mod projector;
+mod read;
+mod time;
+
+pub use assemble::{Projected, Standing};
+pub use compare::{Comparison, Growth, Rest, compare};
+pub use entry::Entry;
+pub use fields::Fields;
+pub use message::{Disclosure, HistoryMessage, Speaker, Status};
+pub use origin::public_origin;
+pub use part::{Activity, Part, TextPart, ToolCall, ToolResult};
+pub use parts::{Options, Place};
+pub use projector::{Change, Delta, Projector};
+pub use read::{NewEntry, entries_of};
+pub use time::milliseconds;

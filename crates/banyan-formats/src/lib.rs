@@ -1,0 +1,6 @@
+//! Sessions in the forms that others read and write, each in a room of its own.
+//!
+//! Everything here is computed from entries and made into entries. Nothing is stored, nothing is read from a file,
+//! a clock or the network.
+
+pub mod history;
