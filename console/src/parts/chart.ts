@@ -1,0 +1,46 @@
+// Charts, drawn by Chart.js on a canvas. It comes from the server when the first chart is about to be seen.
+
+import type { Chart, ChartConfiguration } from "chart.js";
+import { named, whenNear } from "../dom";
+import { type Fields, isObject, type Part } from "../history";
+import { dark } from "../theme";
+import { data } from "./data";
+
+export const chart = (part: Part): HTMLElement => {
+  const config = part.chartConfig;
+  const place = named("div", "canvas");
+  const figure = named("figure", "chart", place, data("Data of the chart", config));
+  whenNear(figure, () => void draw(place, config));
+  return figure;
+};
+
+const draw = async (place: HTMLElement, config: unknown): Promise<void> => {
+  let drawn: Chart | null = null;
+  const again = async () => {
+    const { default: Chart } = await import("chart.js/auto");
+    const styles = getComputedStyle(place);
+    Chart.defaults.color = styles.getPropertyValue("--quiet");
+    Chart.defaults.borderColor = styles.getPropertyValue("--line");
+    Chart.defaults.font.family = styles.fontFamily;
+    drawn?.destroy();
+    place.replaceChildren();
+    const canvas = document.createElement("canvas");
+    place.append(canvas);
+    drawn = new Chart(canvas, still(config));
+  };
+  try {
+    await again();
+    dark.addEventListener("change", () => void again());
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    place.replaceChildren(named("p", "elsewhere", `📊 This chart cannot be drawn: ${why}`));
+  }
+};
+
+// A copy that does not move, since Chart.js writes into what it is given.
+const still = (config: unknown): ChartConfiguration => {
+  if (!isObject(config)) throw new Error("it has no configuration");
+  const copy = structuredClone(config) as Fields;
+  const options = isObject(copy.options) ? copy.options : {};
+  return { ...copy, options: { ...options, animation: false, responsive: true } } as unknown as ChartConfiguration;
+};
