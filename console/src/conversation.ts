@@ -1,12 +1,15 @@
 // All messages on the page. Whatever changed is shown with the next frame, and a frame does no more than fits into it: the message that
 // is being written first, then the others from the newest to the oldest.
 
+import { named } from "./dom";
 import type { Surroundings } from "./parts/view";
 import type { Session, Touched } from "./session";
 import { TurnView } from "./turn";
 
 // A frame has 16 ms, and the browser needs some of them.
-const BUDGET = 6;
+const BUDGET = 8;
+// Browsers look at each element that is left out of view with every frame, so messages are left out in groups.
+const GROUP = 20;
 // This far from the end still counts as the end.
 const NEAR_END = 120;
 
@@ -27,8 +30,12 @@ export class Conversation {
     this.#place = place;
     this.#newest = newest;
     addEventListener("scroll", () => this.#scrolled(), { passive: true });
-    // What grows after it was put there, as pictures do, does not push the end out of sight.
+    // This is told after the browser has laid out a frame, when it costs nothing to ask how long the page is.
     new ResizeObserver(() => this.#follow()).observe(place);
+    // Who opens a row wants to read it, and it stays where it is.
+    place.addEventListener("click", ({ target }) => {
+      if (target instanceof Element && target.closest("summary")) this.#following = false;
+    });
     newest.addEventListener("click", () => {
       this.#following = true;
       this.#follow();
@@ -61,7 +68,6 @@ export class Conversation {
       if (performance.now() > end) break;
     }
     if (this.#stale.size > 0) this.#ask();
-    this.#follow();
   }
 
   // Makes the elements on the page those of the session, in its order.
@@ -74,17 +80,17 @@ export class Conversation {
       this.#turns.delete(key);
       this.#stale.delete(key);
     }
-    let next = this.#place.firstElementChild;
     for (const key of order) {
-      let turn = this.#turns.get(key);
-      if (!turn) {
-        turn = new TurnView(this.#around);
-        this.#turns.set(key, turn);
-        this.#stale.add(key);
-      }
-      if (turn.element === next) next = next.nextElementSibling;
-      else this.#place.insertBefore(turn.element, next);
+      if (this.#turns.has(key)) continue;
+      this.#turns.set(key, new TurnView(this.#around));
+      this.#stale.add(key);
     }
+    const count = Math.ceil(order.length / GROUP);
+    for (let at = 0; at < count; at++) {
+      const group = this.#place.children[at] ?? this.#place.appendChild(named("div", "group"));
+      fill(group, order.slice(at * GROUP, (at + 1) * GROUP).map((key) => this.#turns.get(key)?.element));
+    }
+    while (this.#place.children.length > count) this.#place.lastElementChild?.remove();
   }
 
   #scrolled(): void {
@@ -97,3 +103,18 @@ export class Conversation {
     if (this.#following) scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
   }
 }
+
+// Makes these the children of the element, and moves only what is not in its place.
+const fill = (parent: Element, children: (Element | undefined)[]): void => {
+  let next = parent.firstElementChild;
+  for (const child of children) {
+    if (!child) continue;
+    if (child === next) next = next.nextElementSibling;
+    else parent.insertBefore(child, next);
+  }
+  while (next) {
+    const rest: Element = next;
+    next = next.nextElementSibling;
+    rest.remove();
+  }
+};

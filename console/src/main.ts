@@ -65,10 +65,10 @@ const title = async (): Promise<void> => {
   const name = found?.meta?.title;
   if (typeof name !== "string" || name === "") return;
   byId("title").textContent = name;
+  byId("id").textContent = id;
   document.title = `${name} · Banyan`;
 };
 
 byId("title").textContent = id;
-byId("id").textContent = id;
 document.title = `${id} · Banyan`;
 open(sessionStorage.getItem(KEY));

@@ -19,6 +19,8 @@ export class TurnView {
   #foot = named("footer", "");
   #shown: { part: Part; view: PartView }[] = [];
   #status = "";
+  // What the foot is made of.
+  #said = "";
   #around: Surroundings;
 
   constructor(around: Surroundings) {
@@ -33,9 +35,11 @@ export class TurnView {
     const ended = whole && this.#status === "streaming";
     parts.forEach((part, at) => this.#part(at, part, whole, ended));
     for (const { view } of this.#shown.splice(parts.length)) view.element.remove();
-    this.#foot.replaceChildren(...foot(message, status));
-    if (status === this.#status) return;
+    const said = [status, message.timestamp, message.model_used, message.processing_time_ms].join();
+    if (said === this.#said) return;
+    this.#said = said;
     this.#status = status;
+    this.#foot.replaceChildren(...foot(message, status));
     this.element.dataset.role = message.role;
     this.element.dataset.status = status;
     this.element.dataset.interaction = message.interaction_id;

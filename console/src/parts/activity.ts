@@ -22,8 +22,8 @@ const NAMES: Record<string, string> = {
   thought: "Thought",
   error: "Error",
 };
-// Of these the content is prose. That of others is what a program said, and is shown to the letter.
-const PROSE = ["thought", "activity", "other"];
+// Of these the content is what a program said, and is shown to the letter. That of others is prose.
+const LITERAL = ["tool_request", "tool_result", "tool_call", "error"];
 
 export class ActivityView implements PartView {
   readonly element = named("details", "activity");
@@ -75,7 +75,7 @@ export class ActivityView implements PartView {
     this.#filled = true;
     const part = this.#part;
     const content = words(part.content);
-    const prose = PROSE.includes(kindOf(part)) && content !== "";
+    const prose = !LITERAL.includes(kindOf(part)) && content !== "";
     this.#prose = prose ? new MarkdownView(content) : null;
     const source = words(part.source);
     this.#inside.replaceChildren(

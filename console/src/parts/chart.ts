@@ -20,7 +20,8 @@ const draw = async (place: HTMLElement, config: unknown): Promise<void> => {
     const { default: Chart } = await import("chart.js/auto");
     const styles = getComputedStyle(place);
     Chart.defaults.color = styles.getPropertyValue("--quiet");
-    Chart.defaults.borderColor = styles.getPropertyValue("--line");
+    // Not `borderColor`: Chart.js gives colours of its own only to sets whose defaults nobody changed.
+    Chart.defaults.scale.grid.color = styles.getPropertyValue("--line");
     Chart.defaults.font.family = styles.fontFamily;
     drawn?.destroy();
     place.replaceChildren();

@@ -16,7 +16,9 @@ use crate::problem::Problem;
 use crate::rates::Rates;
 use crate::settings::Settings;
 use crate::traces::Traces;
-use crate::{caller, calls, docs, events, guard, health, key_calls, metrics, observe, openapi, resources};
+use crate::{
+    caller, calls, console, docs, events, guard, health, key_calls, metrics, observe, openapi, resources,
+};
 
 /// What all requests share.
 pub(crate) struct App {
@@ -83,6 +85,8 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
     Router::new()
         .route("/", get(docs::index))
         .route("/docs", get(docs::page))
+        .route("/sessions/{session_id}", get(console::page))
+        .route("/console/{file}", get(console::file))
         .route("/openapi.json", get(openapi::document))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))

@@ -27,6 +27,7 @@ use crate::path::Captured;
 use crate::problem::Problem;
 
 pub(crate) use asked::Asked;
+pub(crate) use files::names;
 pub(crate) use query::{Field, Kind, fields_of};
 
 /// One method at one address.

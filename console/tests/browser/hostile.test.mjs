@@ -1,0 +1,147 @@
+// Content that tries to run something, in every part type and every field. Nothing of it runs, and nothing of it leaves.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { after, test } from "node:test";
+import { EVERY_PART } from "./every_part.mjs";
+import { open, shown, unfold, Writer } from "./support.mjs";
+
+// Whoever is reached here was let out.
+const reached = [];
+const outside = createServer((request, response) => {
+  reached.push(request.url);
+  response.end();
+});
+await new Promise((resolve) => outside.listen(0, "127.0.0.1", resolve));
+after(() => outside.close());
+const OUT = `http://127.0.0.1:${outside.address().port}`;
+const RUN = `window.ran=1;top.ran=1;alert(1);new Image().src='${OUT}/ran'`;
+const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9" onload="${RUN}"><script>${RUN}</script><image href="${OUT}/svg"/><foreignObject><body xmlns="http://www.w3.org/1999/xhtml" onload="${RUN}"/></foreignObject></svg>`;
+
+const PAYLOADS = {
+  script: `<script>${RUN}</script>`,
+  closing: `</script></style></title></textarea></pre></svg><script>${RUN}</script>`,
+  handler: `"><img src=x onerror="${RUN}"><body onload="${RUN}">`,
+  svg,
+  mathml: `<math><mtext><table><mglyph><style><img src=x onerror="${RUN}"></style></mglyph></table></mtext></math>`,
+  frame: `<iframe srcdoc="<script>${RUN}</script>"></iframe><iframe src="javascript:${RUN}"></iframe><object data="${OUT}/object"></object><embed src="${OUT}/embed">`,
+  loads: `<img src="${OUT}/img"><link rel="stylesheet" href="${OUT}/css"><style>@import url(${OUT}/import)</style><base href="${OUT}/"><meta http-equiv="refresh" content="0;url=${OUT}/meta"><video src="${OUT}/video" autoplay></video><form action="${OUT}/form"><button autofocus>x</button></form>`,
+  javascript: `javascript:${RUN}`,
+  shouted: `JaVa\tScRiPt:${RUN}`,
+  data: `data:text/html,<script>${RUN}</script>`,
+  picture: `data:image/svg+xml;base64,${Buffer.from(svg).toString("base64")}`,
+  "picture that breaks out": `data:image/png;base64,x" onerror="${RUN}`,
+  links: `[a](javascript:${RUN}) [b](data:text/html,x) <javascript:alert(1)> ![c](${OUT}/md.png) ![d](javascript:alert(1)) [e](https://example.org "x\\" onmouseover=\\"${RUN}")`,
+  reference: `[x]\n\n[x]: javascript:${RUN}\n\n[y](  javascript&colon;alert(1))`,
+  fence: `\`\`\`"><img src=x onerror=${RUN}>\n<script>${RUN}</script>\n\`\`\``,
+  template: "{{constructor.constructor('window.ran=1')()}}${window.ran=1}",
+  prototype: '__proto__',
+  diagram: `%%{init: {"securityLevel": "loose", "htmlLabels": true, "flowchart": {"htmlLabels": true}, "themeCSS": "@import url(${OUT}/mermaid); * { background: url(${OUT}/css) }", "fontFamily": "x; } </style><script>${RUN}</script>"}}%%\ngraph TD\n  A["<img src=${OUT}/label onerror=${RUN}><script>${RUN}</script>"]-->B\n  click A "javascript:${RUN}" _self\n  click B call alert("x")\n  style A fill:url(${OUT}/fill)`,
+};
+
+// The part with this in place of each text, the names of fields included where the writer chooses them.
+const poisoned = (value, payload, key = "") => {
+  if (key === "type" && value !== undefined && typeof value === "string") return value;
+  if (key === "activity_type") return value;
+  if (typeof value === "string") return payload;
+  if (Array.isArray(value)) return value.map((one) => poisoned(one, payload));
+  if (value === null || typeof value !== "object") return value;
+  const copy = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, poisoned(one, payload, name)]));
+  if (key === "arguments" || key === "data") Object.defineProperty(copy, payload, { value: payload, enumerable: true });
+  return copy;
+};
+
+const settled = async (page) => {
+  await unfold(page);
+  await page.waitForFunction(() => !document.querySelector("#conversation").textContent.includes("Drawing the diagram"));
+  await page.waitForFunction(() => [...document.images].every((image) => image.complete));
+};
+
+// Nothing has run, nothing can run when it is clicked, and nothing was asked for elsewhere.
+const check = async (page, name) => {
+  for (const frame of page.frames()) assert.equal(await frame.evaluate(() => window.ran), undefined, `${name} ran`);
+  const found = await page.evaluate(() => ({
+    handlers: [...document.querySelectorAll("*")].flatMap((one) => one.getAttributeNames().filter((attribute) => /^on|^style$/.test(attribute) && !one.matches("canvas, .activity"))),
+    links: [...document.querySelectorAll("a")].filter((one) => !/^(?:https?|mailto):/.test(one.href) || !/noopener noreferrer/.test(one.rel)).length,
+    strange: document.querySelectorAll("#conversation :is(script, style, link, meta, base, iframe, object, embed, svg, math, video, audio, form)").length,
+    scripts: document.scripts.length,
+    frames: [...document.querySelectorAll("iframe")].filter((one) => one.className !== "drawer" || one.getAttribute("sandbox") !== "allow-scripts").length,
+    polluted: {}.polluted,
+  }));
+  assert.deepEqual(found, { handlers: [], links: 0, strange: 0, scripts: 1, frames: 0, polluted: undefined }, name);
+  assert.deepEqual(reached, [], name);
+  assert.deepEqual(page.wrong, [], name);
+};
+
+for (const [name, payload] of Object.entries(PAYLOADS)) {
+  test(`${name}, in every part type and field`, async () => {
+    const writer = await new Writer().create(payload);
+    await writer.ask(payload);
+    for (const part of Object.values(EVERY_PART)) await writer.part(poisoned(part, payload));
+    await writer.answer([{ type: "thinking", text: payload }, { type: "text", text: payload }], { model: payload, agent: payload, error_message: payload, stop_reason: "error" });
+    const page = await open(writer.id);
+    await page.waitForFunction((count) => document.querySelectorAll('[data-role="assistant"] .part').length >= count, Object.keys(EVERY_PART).length + 2);
+    await settled(page);
+    await check(page, name);
+    await page.context().close();
+  });
+}
+
+test("text that becomes a tag only when it has grown", async () => {
+  const writer = await new Writer().create();
+  await writer.ask("go on");
+  await writer.call("set-status", { status: "working" });
+  const entry = await writer.answer([{ type: "text", text: "It begins. " }]);
+  const page = await open(writer.id);
+  await page.waitForFunction(() => document.querySelector("#conversation").textContent.includes("It begins."));
+  for (const piece of ["<scr", "ipt>", RUN, "</scr", "ipt>\n\n<img src=x on", `error="${RUN}">`, "[a](java", `script:${RUN})`, "\n\nThe end."]) {
+    await writer.call("extend-message", { entry_id: entry, block: 0, text: piece });
+  }
+  await page.waitForFunction(() => document.querySelector("#conversation").textContent.includes("The end."));
+  const [, answer] = await shown(page);
+  assert.ok(answer.includes("<script>") && answer.includes("<img src=x onerror="), "it is shown as the text that it is");
+  await check(page, "grown");
+});
+
+test("a session's id", async () => {
+  const writer = await new Writer(`"><img src=x onerror=${RUN}><script>${RUN}</script>`).create();
+  await writer.ask("hello");
+  const page = await open(writer.id);
+  await page.waitForFunction(() => document.querySelector(".turn")?.textContent.includes("hello"));
+  assert.equal(await page.textContent("#title"), writer.id);
+  await check(page, "id");
+});
+
+test("the page's policy stops what the sanitiser would have missed", async () => {
+  const writer = await new Writer().create();
+  await writer.ask("hello");
+  const page = await open(writer.id);
+  await page.waitForSelector(".turn .prose p");
+  const stopped = await page.evaluate(async (run) => {
+    const seen = [];
+    addEventListener("securitypolicyviolation", ({ effectiveDirective }) => seen.push(effectiveDirective));
+    const place = document.querySelector(".prose");
+    try {
+      place.innerHTML = `<img src=x onerror="${run}">`;
+    } catch (error) {
+      seen.push(error.name);
+    }
+    const image = document.createElement("img");
+    image.setAttribute("onerror", run);
+    const failed = new Promise((resolve) => image.addEventListener("error", resolve));
+    image.src = "data:,";
+    const script = document.createElement("script");
+    script.append(document.createTextNode(run));
+    place.append(image, script);
+    const link = document.createElement("a");
+    link.href = "javascript:window.ran=1";
+    place.append(link);
+    link.click();
+    await fetch("https://elsewhere.example/").catch(() => seen.push("fetch"));
+    await failed;
+    return { ran: window.ran, seen: [...new Set(seen)].sort() };
+  }, RUN);
+  assert.equal(stopped.ran, undefined);
+  for (const directive of ["TypeError", "fetch", "connect-src"]) assert.ok(stopped.seen.includes(directive), `${directive}: ${stopped.seen}`);
+  assert.deepEqual(reached, []);
+});
