@@ -17,7 +17,7 @@ use crate::rates::Rates;
 use crate::settings::Settings;
 use crate::traces::Traces;
 use crate::{
-    caller, calls, console, docs, events, guard, health, key_calls, metrics, observe, openapi, resources,
+    caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, openapi, resources,
 };
 
 /// What all requests share.
@@ -81,6 +81,7 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
         .route("/metrics", get(metrics::metrics))
         .merge(resources::routes())
         .merge(events::routes())
+        .merge(history::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
         .route("/", get(docs::index))

@@ -18,6 +18,7 @@ mod docs;
 mod events;
 mod guard;
 mod health;
+mod history;
 mod key_calls;
 mod keys;
 pub mod logs;

@@ -64,6 +64,19 @@ impl Banyan {
         self.store.mutate(&self.access, &id, |state, ctx| decide::append_many(state, request, ctx)).await
     }
 
+    /// Appends messages under ids of the caller's own, all or none, if the active leaf is still the expected one.
+    pub async fn append_entries(
+        &self,
+        id: &SessionId,
+        expected_leaf: Option<&EntryId>,
+        entries: Vec<decide::NewEntry>,
+    ) -> Result<(), Error> {
+        let decided = |state: &SessionState, ctx: &mut decide::Ctx<'_>| {
+            decide::append_entries(state, expected_leaf, entries, ctx)
+        };
+        self.store.mutate(&self.access, id, decided).await
+    }
+
     /// Replaces a message's content.
     pub async fn update_message(&self, request: UpdateMessageRequest) -> Result<UpdateMessageResponse, Error> {
         let held = self.store.hold(&self.access, &request.session_id).await?;

@@ -70,6 +70,7 @@ impl Store {
             catalogue,
             sessions: Sessions::new(options.cached_sessions, options.cached_entries),
             hub: Arc::new(Hub::default()),
+            leaf_watches: Arc::default(),
             settings: Settings {
                 limits: options.limits,
                 blob_threshold: options.blob_threshold,

@@ -12,6 +12,7 @@ use banyan_model::{CommitNo, Error};
 use crate::access::Access;
 use crate::housekeeping::Errands;
 use crate::hub::{Bounds, Hub};
+use crate::leaf_watch::LeafWatches;
 use crate::progress::Progress;
 use crate::sessions::Sessions;
 
@@ -28,6 +29,7 @@ pub(crate) struct Store {
     pub(crate) catalogue: Catalogue,
     pub(crate) sessions: Sessions,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) leaf_watches: Arc<LeafWatches>,
     pub(crate) settings: Settings,
     pub(crate) progress: Box<dyn Progress>,
     pub(crate) housekeeper: Mutex<Option<JoinHandle<()>>>,

@@ -64,7 +64,7 @@ pub struct Subscription {
 }
 
 /// An index that stands for all events of a commit.
-const WHOLE: u32 = 0xff_ffff;
+pub(crate) const WHOLE: u32 = 0xff_ffff;
 
 impl Banyan {
     /// Subscribes. A position that never existed is refused.

@@ -47,6 +47,9 @@ impl Store {
             }
             events
         });
+        if records.iter().any(|record| matches!(record, Record::LeafMoved(_))) {
+            self.leaf_watches.moved(&meta.session_id);
+        }
     }
 
     fn events_of(

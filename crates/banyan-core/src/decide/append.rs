@@ -63,6 +63,47 @@ pub fn append_many(
     Ok(Decision { records, response: AppendManyResponse { entry_ids, last_entry_id } })
 }
 
+/// A message with an id of its own, to be appended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEntry {
+    /// The entry's id.
+    pub entry_id: EntryId,
+    /// The message.
+    pub message: AgentMessage,
+    /// Where it comes from, in the caller's own form.
+    pub origin: Option<Object>,
+}
+
+/// Appends messages with ids that nothing has yet, each after the one before, if the leaf is the expected one.
+pub fn append_entries(
+    state: &SessionState,
+    expected_leaf: Option<&EntryId>,
+    entries: Vec<NewEntry>,
+    _ctx: &Ctx<'_>,
+) -> Result<Decision<()>, Error> {
+    must_exist(state)?;
+    let mut parent_id = state.leaf_id();
+    match expected_leaf {
+        Some(expected) => must_be_leaf(state, expected)?,
+        None if parent_id.is_none() => {}
+        None => {
+            let session = state.session_id();
+            return Err(Error::conflict(format!("session `{session}` has entries by now; read them first")));
+        }
+    }
+    let mut records: Vec<Record> = settle(state)?.into_iter().collect();
+    for entry in entries {
+        if state.find(&entry.entry_id).is_some() {
+            let (session, id) = (state.session_id(), &entry.entry_id);
+            return Err(Error::conflict(format!("session `{session}` has an entry `{id}` already")));
+        }
+        let id = entry.entry_id.clone();
+        records.push(message_record(entry.entry_id, parent_id, entry.origin, &entry.message)?);
+        parent_id = Some(id);
+    }
+    Ok(Decision { records, response: () })
+}
+
 enum Body {
     Message(Box<AgentMessage>),
     Custom(CustomPayload),

@@ -18,7 +18,7 @@ use crate::limits::Limits;
 use crate::record::Record;
 use crate::state::{NodeIx, SessionState};
 
-pub use append::{append, append_many};
+pub use append::{NewEntry, append, append_entries, append_many};
 pub use attachments::{AttachmentContent, checked_attachment, delete_attachment, put_attachment};
 pub use branch::{ForkDecision, fork, set_active_leaf};
 pub use lifecycle::{create, delete, ensure, set_meta, set_status};

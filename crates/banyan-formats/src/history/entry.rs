@@ -39,6 +39,22 @@ impl Entry {
         Self { id, body: Body::Custom(custom), mark: Mark::of(origin) }
     }
 
+    /// The entry's id.
+    pub fn id(&self) -> &EntryId {
+        &self.id
+    }
+
+    /// Whether a projector that begins with this entry makes the messages that one makes which saw all entries before. The
+    /// entry right before says so, when it is known.
+    pub fn is_start(&self, before: Option<&Self>) -> bool {
+        if self.begins().is_some() {
+            return true;
+        }
+        let Some((mark, before)) = self.mark.as_ref().zip(before) else { return false };
+        let other = before.mark.as_ref().map(|mark| (&mark.interaction_id, before.begins().unwrap_or(mark.role)));
+        other.is_some_and(|other| other != (&mark.interaction_id, mark.role))
+    }
+
     fn stored(
         id: &EntryId,
         message: Option<&Raw<AgentMessage>>,

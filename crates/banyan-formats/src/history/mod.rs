@@ -29,3 +29,4 @@ pub use part::{Activity, Part, TextPart, ToolCall, ToolResult};
 pub use parts::{Options, Place};
 pub use projector::{Change, Delta, Projector};
 pub use read::{NewEntry, entries_of};
+pub use time::milliseconds;

@@ -109,6 +109,11 @@ impl Projector {
         self.open?.projected
     }
 
+    /// The newest message, when something else follows that it is not told of.
+    pub fn close(mut self) -> Option<Projected> {
+        self.open.take().map(|open| self.finished(open))
+    }
+
     /// A message was replaced. Says how little of it has to be told again.
     pub fn update(&mut self, entry_id: &EntryId, message: AgentMessage) -> Change {
         // What is told now is what the change is measured by.

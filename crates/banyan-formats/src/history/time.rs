@@ -23,7 +23,7 @@ pub(crate) fn with_t(text: String) -> String {
 }
 
 /// The milliseconds since 1970 that an ISO 8601 time stands for; a time without a zone is UTC.
-pub(crate) fn milliseconds(text: &str) -> Option<i64> {
+pub fn milliseconds(text: &str) -> Option<i64> {
     let (date, time) = text.split_once(['T', ' '])?;
     let mut date = date.splitn(3, '-').map(str::parse::<i64>);
     let (year, month, day) = (date.next()?.ok()?, date.next()?.ok()?, date.next()?.ok()?);

@@ -153,7 +153,7 @@ impl Feed {
 }
 
 /// Does what reads from disk on a thread where that holds up nobody, when it is its turn.
-async fn read<T: Send + 'static>(
+pub(crate) async fn read<T: Send + 'static>(
     readers: Arc<Semaphore>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {

@@ -7,8 +7,10 @@ mod frames;
 mod query;
 mod sse;
 
-pub(crate) use feed::{Feed, News, Session};
+pub(crate) use feed::{Feed, News, Session, read};
+pub(crate) use frames::{Frame, stream_bytes};
 pub(crate) use query::Asked;
+pub(crate) use sse::{COMMENT, event_stream};
 
 use axum::Router;
 use axum::routing::get;

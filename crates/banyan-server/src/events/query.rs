@@ -56,6 +56,12 @@ impl Asked {
         Ok(asked)
     }
 
+    /// Some types of event of one session, from a position on or from now.
+    pub(crate) fn of_session(id: SessionId, types: &[EventType], after: Option<Position>) -> Self {
+        let after = after.map(|position| position.to_string());
+        Self { types: types.to_vec(), session_id: Some(id), after, ..Self::default() }
+    }
+
     /// The same, asked of one session.
     pub(crate) fn in_session(mut self, id: SessionId) -> Result<Self, Problem> {
         if self.session_id.as_ref().is_some_and(|other| *other != id) {

@@ -50,7 +50,7 @@ fn asked(uri: &Uri, headers: &HeaderMap) -> Result<Asked, Problem> {
 }
 
 /// Starts the response at once, and opens it again through proxies that wait for a first byte.
-const COMMENT: Bytes = Bytes::from_static(b":\n\n");
+pub(crate) const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 fn response(feed: Feed) -> Response {
     let stream = Stream { feed: Box::new(feed), stage: Stage::Begins, last: Position::BEGINNING };
@@ -58,7 +58,12 @@ fn response(feed: Feed) -> Response {
         let piece = stream.next().await?;
         Some((Ok::<_, Infallible>(piece), stream))
     });
-    let mut response = Body::from_stream(pieces).into_response();
+    event_stream(Body::from_stream(pieces))
+}
+
+/// An answer that goes on.
+pub(crate) fn event_stream(body: Body) -> Response {
+    let mut response = body.into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

@@ -28,7 +28,7 @@ use crate::problem::Problem;
 
 pub(crate) use asked::Asked;
 pub(crate) use files::names;
-pub(crate) use query::{Field, Kind, fields_of};
+pub(crate) use query::{Field, Kind, fields_of, pairs};
 
 /// One method at one address.
 pub(crate) struct Operation {

@@ -1,0 +1,300 @@
+//! `GET /sessions/{session_id}/history`: a page of messages, or all of them, sent as they are read.
+
+use std::collections::VecDeque;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use banyan::PathState;
+use banyan::model::{EntryId, Error};
+use banyan_formats::history::{Disclosure, Projected, Standing, milliseconds};
+use bytes::Bytes;
+use futures_util::stream;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, LINK};
+use hyper::{HeaderMap, StatusCode, Uri};
+
+use super::cursor::Cursor;
+use super::query::{Asked, Since};
+use super::read::{Ahead, Back, Reader, standing};
+use crate::app::Shared;
+use crate::caller::Caller;
+use crate::path::Captured;
+use crate::problem::Problem;
+use crate::resources::names;
+
+pub(crate) async fn history(
+    State(app): State<Shared>,
+    caller: Caller,
+    Captured(path): Captured,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let session_id = path.first().map_or("", |(_, id)| id);
+    let last = headers.get("last-event-id").map(HeaderValue::to_str).transpose();
+    let last = last.map_err(|_| Problem::invalid("the header Last-Event-ID is not a position"))?;
+    let asked = Asked::read(&caller, session_id, uri.query(), last.filter(|last| !last.is_empty()))?;
+    let reader = Reader::new(caller.store.clone(), asked.session_id.clone(), asked.disclosure);
+    if let Some(streaming) = asked.stream {
+        return super::stream::open(&app, &caller, reader, asked, streaming).await;
+    }
+    let state = reader.state()?;
+    let tag = tag(&state);
+    if headers.get(IF_NONE_MATCH).is_some_and(|tags| names(tags, &tag)) {
+        return Ok(with_headers(StatusCode::NOT_MODIFIED.into_response(), &tag, None));
+    }
+    let (body, link) = match (asked.limit, &asked.after) {
+        (Some(limit), None) => {
+            let page = page(&reader, &state, &asked, limit)?;
+            (array(&page.messages).into(), page.link(uri.path(), &asked))
+        }
+        (limit, Some(after)) => {
+            let page = following(&reader, &state, after, limit)?;
+            (array(&page.messages).into(), page.link(uri.path(), &asked))
+        }
+        (None, None) => (Whole::begin(reader, state, &asked)?.body()?, None),
+    };
+    Ok(with_headers(body.into_response(), &tag, link))
+}
+
+/// Names what a history is made of. Any change to the session gives another name, and so does time that passes in silence.
+fn tag(state: &PathState) -> String {
+    let silent = standing(state.status, state.updated_at) == Standing::Abandoned;
+    format!("\"{}{}\"", state.version, if silent { "-silent" } else { "" })
+}
+
+fn with_headers(mut response: Response, tag: &str, link: Option<String>) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // It may be kept, and must be asked about each time.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        headers.insert(ETAG, tag);
+    }
+    if let Some(link) = link.and_then(|link| HeaderValue::from_str(&link).ok()) {
+        headers.insert(LINK, link);
+    }
+    response
+}
+
+fn array(messages: &VecDeque<Projected>) -> String {
+    let texts: Vec<String> = messages.iter().map(json).collect();
+    format!("[{}]", texts.join(","))
+}
+
+pub(crate) fn json(message: &Projected) -> String {
+    // A message always has a JSON form.
+    serde_json::to_string(&message.message).unwrap_or_default()
+}
+
+/// Some messages, oldest first, and whether there are others around them.
+pub(crate) struct Page {
+    pub(crate) messages: VecDeque<Projected>,
+    older: bool,
+    newer: bool,
+}
+
+impl Page {
+    /// Where the pages before and after this one are.
+    fn link(&self, path: &str, asked: &Asked) -> Option<String> {
+        let details = match asked.disclosure {
+            Disclosure::Operator => "&technical_details=1",
+            Disclosure::Public => "",
+        };
+        let limit = asked.limit.map_or(String::new(), |limit| format!("limit={limit}&"));
+        let link = |cursor: Cursor, rel: &str| {
+            format!("<{path}?{limit}cursor={}{details}>; rel=\"{rel}\"", cursor.encode())
+        };
+        let first = |message: Option<&Projected>| message.and_then(|message| message.entries.first().cloned());
+        let older = first(self.messages.front()).filter(|_| self.older);
+        let newer = first(self.messages.back()).filter(|_| self.newer);
+        let links = [
+            older.map(|entry| link(Cursor::Before(entry), "prev")),
+            newer.map(|entry| link(Cursor::After(entry), "next")),
+        ];
+        let links: Vec<String> = links.into_iter().flatten().collect();
+        if links.is_empty() { None } else { Some(links.join(", ")) }
+    }
+}
+
+/// The newest messages of those asked for.
+fn page(reader: &Reader, state: &PathState, asked: &Asked, limit: usize) -> Result<Page, Error> {
+    let mut back = match &asked.before {
+        Some(entry) => Back::from_before(reader, state, entry.clone()),
+        None => Back::from_end(reader, state),
+    }
+    .expecting(limit);
+    let (messages, older) = newest(&mut back, asked.since.as_ref(), limit)?;
+    Ok(Page { messages, older, newer: asked.before.is_some() })
+}
+
+/// The last messages on the way back that come after something, and whether there are more of those.
+pub(crate) fn newest(
+    back: &mut Back<'_>,
+    since: Option<&Since>,
+    limit: usize,
+) -> Result<(VecDeque<Projected>, bool), Error> {
+    let mut messages = VecDeque::new();
+    while messages.len() < limit
+        && let Some(segment) = back.next()?
+    {
+        for message in segment.messages.into_iter().rev() {
+            if since.is_some_and(|since| since.is_reached_by(&message)) {
+                return Ok((messages, false));
+            }
+            if messages.len() == limit {
+                return Ok((messages, true));
+            }
+            messages.push_front(message);
+        }
+    }
+    Ok((messages, back.has_more()))
+}
+
+impl Since {
+    /// Whether only what comes after this message was asked for.
+    pub(crate) fn is_reached_by(&self, message: &Projected) -> bool {
+        match self {
+            // A time that cannot be read is not known to be newer than anything.
+            Self::Time(time) => milliseconds(&message.message.timestamp).is_some_and(|at| at <= *time),
+            Self::Message(entry) => message.entries.contains(entry),
+        }
+    }
+}
+
+/// The messages that follow one.
+fn following(reader: &Reader, state: &PathState, after: &EntryId, limit: Option<usize>) -> Result<Page, Error> {
+    let limit = limit.unwrap_or(super::query::MOST);
+    let mut ahead = Ahead::from_message_of(reader, state.leaf.clone(), after.clone())?;
+    let mut messages = VecDeque::new();
+    let mut reached = false;
+    let mut take = |message: Projected, messages: &mut VecDeque<Projected>| {
+        if reached {
+            messages.push_back(message);
+        } else {
+            reached = message.entries.contains(after);
+        }
+    };
+    while messages.len() <= limit
+        && let Some(more) = ahead.next()?
+    {
+        more.into_iter().for_each(|message| take(message, &mut messages));
+    }
+    if messages.len() <= limit
+        && let Some(newest) = ahead.finish(state)
+    {
+        take(newest, &mut messages);
+    }
+    let newer = messages.len() > limit;
+    messages.truncate(limit);
+    Ok(Page { messages, older: true, newer })
+}
+
+/// All messages that were asked for, sent while they are read, so that no more than a page of them is held.
+struct Whole {
+    ahead: Option<Ahead>,
+    state: PathState,
+    /// The first entry of the first message to send, when that is not the first of all.
+    from: Option<EntryId>,
+    /// The first entry of the first message that is not sent any more.
+    until: Option<EntryId>,
+    /// Whether the array has begun, and whether anything is in it.
+    begun: bool,
+    sent: bool,
+}
+
+impl Whole {
+    fn begin(reader: Reader, state: PathState, asked: &Asked) -> Result<Self, Error> {
+        let from = match &asked.since {
+            None => None,
+            Some(since) => Some(first_after(&reader, &state, since, asked.before.as_ref())?),
+        };
+        let leaf = state.leaf.clone();
+        let ahead = match &from {
+            None => Some(Ahead::from_beginning(&reader, leaf)),
+            Some(Some(entry)) => Some(Ahead::from_message_of(&reader, leaf, entry.clone())?),
+            // There is nothing after it.
+            Some(None) => None,
+        };
+        Ok(Self { ahead, state, from: from.flatten(), until: asked.before.clone(), begun: false, sent: false })
+    }
+
+    /// The next piece. After the last there is nothing ahead.
+    fn next(&mut self) -> Result<String, Error> {
+        let mut text = String::from(if self.begun { "" } else { "[" });
+        self.begun = true;
+        let mut messages = Vec::new();
+        if let Some(ahead) = &mut self.ahead {
+            let more = ahead.next()?;
+            let over = more.is_none();
+            messages.extend(more.into_iter().flatten());
+            if over {
+                messages.extend(self.ahead.take().and_then(|ahead| ahead.finish(&self.state)));
+            }
+            let is_end =
+                |message: &Projected| self.until.is_some() && message.entries.first() == self.until.as_ref();
+            if let Some(end) = messages.iter().position(is_end) {
+                messages.truncate(end);
+                self.ahead = None;
+            }
+        }
+        for message in messages {
+            if self.from.as_ref().is_some_and(|from| message.entries.first() != Some(from)) {
+                continue;
+            }
+            self.from = None;
+            if self.sent {
+                text.push(',');
+            }
+            text.push_str(&json(&message));
+            self.sent = true;
+        }
+        if self.ahead.is_none() {
+            text.push(']');
+        }
+        Ok(text)
+    }
+
+    fn body(mut self) -> Result<Body, Error> {
+        // What can be refused is refused before the answer begins, and what is short is sent whole.
+        let mut first = self.next()?;
+        while self.ahead.is_some() && first.len() < 64 << 10 {
+            first.push_str(&self.next()?);
+        }
+        if self.ahead.is_none() {
+            return Ok(first.into());
+        }
+        let begun = stream::once(async { Ok::<_, Error>(Bytes::from(first)) });
+        let rest = stream::unfold(Some(self), |whole| async move {
+            let mut whole = whole.filter(|whole| whole.ahead.is_some())?;
+            match whole.next() {
+                Ok(text) => Some((Ok(Bytes::from(text)), Some(whole))),
+                // The connection breaks off, so that nobody takes what came for all there is.
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        Ok(Body::from_stream(futures_util::StreamExt::chain(begun, rest)))
+    }
+}
+
+/// The first entry of the first message after something, if there is one.
+fn first_after(
+    reader: &Reader,
+    state: &PathState,
+    since: &Since,
+    before: Option<&EntryId>,
+) -> Result<Option<EntryId>, Error> {
+    let mut back = match before {
+        Some(entry) => Back::from_before(reader, state, entry.clone()),
+        None => Back::from_end(reader, state),
+    };
+    let mut first = None;
+    while let Some(segment) = back.next()? {
+        for message in segment.messages.iter().rev() {
+            if since.is_reached_by(message) {
+                return Ok(first);
+            }
+            first = message.entries.first().cloned();
+        }
+    }
+    Ok(first)
+}

@@ -1,0 +1,134 @@
+//! Going on where a stream was left: what has changed since then, or everything when the path is another one.
+
+use std::collections::HashSet;
+
+use banyan::model::{EntryId, Error, Event, EventPayload};
+use banyan::{PathState, Whereabouts};
+use banyan_formats::history::Projected;
+
+use super::cursor::{LeafTag, Mark};
+use super::read::{Back, Newest, Reader};
+
+/// What happened while nobody listened.
+#[derive(Default)]
+pub(crate) struct Missed {
+    added: HashSet<EntryId>,
+    updated: HashSet<EntryId>,
+    pub(crate) deleted: bool,
+}
+
+/// What has changed in a path that goes on.
+pub(crate) struct Changed {
+    /// The messages that have, oldest first, and at least the newest that there was.
+    pub(crate) messages: Vec<Projected>,
+    pub(crate) newest: Newest,
+    pub(crate) state: PathState,
+    /// How many entries come before the first message that is told when it changes.
+    pub(crate) window: usize,
+}
+
+impl Missed {
+    pub(crate) fn note(&mut self, event: &Event) {
+        match &event.payload {
+            EventPayload::MessageAdded(added) => {
+                self.added.insert(added.entry_id.clone());
+            }
+            EventPayload::MessageUpdated(updated) => {
+                self.updated.insert(updated.entry_id.clone());
+            }
+            EventPayload::Deleted(_) => self.deleted = true,
+            EventPayload::Created(_) | EventPayload::StatusChanged(_) | EventPayload::MetaUpdated(_) => {}
+        }
+    }
+
+    /// What has changed since the mark; none when the path is not the one that was left, gone on.
+    pub(crate) fn changed(
+        &self,
+        reader: &Reader,
+        left_at: Mark,
+        limit: Option<usize>,
+    ) -> Result<Option<Changed>, Error> {
+        let state = reader.state()?;
+        if self.deleted {
+            return Ok(None);
+        }
+        let mut back = Back::from_end(reader, &state);
+        let (mut messages, mut seen) = (Vec::new(), HashSet::new());
+        let mut leaf_then = None;
+        while leaf_then.is_none()
+            && let Some(segment) = back.next()?
+        {
+            leaf_then = segment.entries.iter().rev().find(|entry| !self.added.contains(*entry)).cloned();
+            seen.extend(segment.entries);
+            messages.splice(0..0, segment.messages);
+        }
+        if left_at.leaf != Some(LeafTag::of(leaf_then.as_ref())) {
+            return Ok(None);
+        }
+        // What was the newest message may have ended since, which changes no entry.
+        let was_newest = messages.iter().rposition(|message: &Projected| !self.is_all_new(message));
+        let changed =
+            |(at, message): &(usize, Projected)| *at >= was_newest.unwrap_or(0) || self.has_changed(message);
+        let messages: Vec<Projected> =
+            messages.into_iter().enumerate().filter(changed).map(|(_, it)| it).collect();
+        let window = match limit {
+            Some(limit) => first_of_last(reader, &state, limit)?,
+            None => 0,
+        };
+        let mut older = self.older(reader, &state, &seen, window)?;
+        older.extend(messages);
+        let newest = back.newest.take().unwrap_or_else(|| Newest::none(reader));
+        Ok(Some(Changed { messages: older, newest, state, window }))
+    }
+
+    fn is_all_new(&self, message: &Projected) -> bool {
+        message.entries.iter().all(|entry| self.added.contains(entry))
+    }
+
+    fn has_changed(&self, message: &Projected) -> bool {
+        message.entries.iter().any(|entry| self.added.contains(entry) || self.updated.contains(entry))
+    }
+
+    /// Messages from before what was read that have changed, in the order of the path.
+    fn older(
+        &self,
+        reader: &Reader,
+        state: &PathState,
+        seen: &HashSet<EntryId>,
+        window: usize,
+    ) -> Result<Vec<Projected>, Error> {
+        let entries: Vec<EntryId> = self.updated.iter().filter(|entry| !seen.contains(*entry)).cloned().collect();
+        let (_, places) = reader.store.whereabouts(&reader.session_id, &entries)?;
+        let placed = entries.into_iter().zip(places).filter_map(|(entry, place)| match place {
+            Whereabouts::OnPath(place) if place >= window => Some((place, entry)),
+            _ => None,
+        });
+        let mut placed: Vec<(usize, EntryId)> = placed.collect();
+        placed.sort_unstable_by_key(|(place, _)| *place);
+        let mut messages: Vec<Projected> = Vec::new();
+        for (_, entry) in placed {
+            if messages.last().is_some_and(|message| message.entries.contains(&entry)) {
+                continue;
+            }
+            messages.extend(reader.message_of(&entry, state)?);
+        }
+        Ok(messages)
+    }
+}
+
+/// How many entries come before the newest messages of a path.
+fn first_of_last(reader: &Reader, state: &PathState, limit: usize) -> Result<usize, Error> {
+    let mut back = Back::from_end(reader, state).expecting(limit);
+    let (messages, _) = super::get::newest(&mut back, None, limit)?;
+    place_of(reader, messages.front())
+}
+
+/// How many entries come before a message.
+pub(crate) fn place_of(reader: &Reader, message: Option<&Projected>) -> Result<usize, Error> {
+    let Some(first) = message.and_then(|message| message.entries.first()) else { return Ok(0) };
+    let (_, found) = reader.store.whereabouts(&reader.session_id, std::slice::from_ref(first))?;
+    Ok(match found.as_slice() {
+        [Whereabouts::OnPath(place)] => *place,
+        _ => 0,
+    })
+}
