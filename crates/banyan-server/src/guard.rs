@@ -24,7 +24,7 @@ use crate::problem::Problem;
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const REQUEST_HEADERS: &str = "authorization, content-type, last-event-id, x-request-id, traceparent, tracestate, \
                                accept, range, if-range, if-match, if-none-match, cache-control";
-const ANSWER_HEADERS: &str = "x-request-id, retry-after, www-authenticate, location, etag, content-range, \
+const ANSWER_HEADERS: &str = "x-request-id, retry-after, www-authenticate, location, link, etag, content-range, \
                               accept-ranges, content-disposition";
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 

@@ -10,8 +10,11 @@ use std::sync::{Arc, LazyLock};
 use banyan_core::filter;
 use banyan_core::record::Record;
 use banyan_core::state::{SessionState, Source};
+use banyan_formats::history::public_origin;
 use banyan_index::Listing;
-use banyan_model::{Error, EventFilter, Object, SessionId};
+use banyan_model::{
+    Error, Event, EventFilter, EventPayload, MessageAddedEvent, MessageUpdatedEvent, Object, SessionId,
+};
 
 use crate::Banyan;
 use crate::bodies::{Fetched, Wanted};
@@ -69,6 +72,36 @@ impl Access {
             return Err(Error::forbidden("this access is read-only; use one that may write"));
         }
         Ok(())
+    }
+
+    /// Whether this sees what entries keep for those who run the store: technical details of histories.
+    pub(crate) fn sees_hidden(&self) -> bool {
+        self.scope.is_everything() && !self.read_only
+    }
+
+    /// An event as this may see it.
+    pub(crate) fn shown(&self, event: Arc<Event>) -> Arc<Event> {
+        if self.sees_hidden() {
+            return event;
+        }
+        let (EventPayload::MessageAdded(MessageAddedEvent { origin: Some(origin), .. })
+        | EventPayload::MessageUpdated(MessageUpdatedEvent { origin: Some(origin), .. })) = &event.payload
+        else {
+            return event;
+        };
+        let public = public_origin(origin.clone());
+        if public == *origin {
+            return event;
+        }
+        let mut payload = event.payload.clone();
+        if let EventPayload::MessageAdded(MessageAddedEvent { origin, .. })
+        | EventPayload::MessageUpdated(MessageUpdatedEvent { origin, .. }) = &mut payload
+        {
+            *origin = Some(public);
+        }
+        let mut shown = Event::new(event.position, payload, event.role, event.metadata.clone());
+        shown.added.clone_from(&event.added);
+        Arc::new(shown)
     }
 
     /// Whether a session is in scope.
@@ -199,7 +232,12 @@ impl Store {
         sources: &[Source],
         wanted: &[impl std::borrow::Borrow<Wanted>],
     ) -> Result<Vec<Option<Fetched>>, Error> {
-        let fetched = self.fetch(sources, wanted)?;
+        let mut fetched = self.fetch(sources, wanted)?;
+        if !access.sees_hidden() {
+            for fetched in fetched.iter_mut().flatten() {
+                fetched.origin = fetched.origin.take().map(public_origin);
+            }
+        }
         if access.scope.is_everything() {
             return Ok(fetched);
         }

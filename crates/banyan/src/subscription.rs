@@ -53,6 +53,7 @@ pub enum Delivery {
 /// A stream of events. Dropping it ends it.
 pub struct Subscription {
     store: Arc<Store>,
+    access: Arc<Access>,
     seat: Seat,
     filters: Vec<EventFilter>,
     ready: VecDeque<Delivery>,
@@ -77,6 +78,7 @@ impl Banyan {
         let seat = store.hub.join(filters.clone(), store.settings.bounds);
         let mut subscription = Subscription {
             store,
+            access: Arc::clone(&self.access),
             seat,
             filters,
             ready: VecDeque::new(),
@@ -148,7 +150,7 @@ impl Subscription {
 
     fn take(&mut self, event: Arc<Event>) -> Option<Delivery> {
         self.seat.queue.taken(&event);
-        (event.position > self.seen).then(|| Delivery::Event(event))
+        (event.position > self.seen).then(|| Delivery::Event(self.access.shown(event)))
     }
 
     fn end(&mut self) -> Option<Delivery> {
@@ -181,7 +183,8 @@ impl Subscription {
                     let since = Position::new(self.seat.since, WHOLE);
                     let new =
                         events.into_iter().filter(|event| event.position > self.seen && event.position <= since);
-                    self.ready.extend(new.map(|event| Delivery::Event(Arc::new(event))));
+                    let access = &self.access;
+                    self.ready.extend(new.map(|event| Delivery::Event(access.shown(Arc::new(event)))));
                 }
                 More::Done => {
                     self.backlog = None;

@@ -1,6 +1,7 @@
 //! `/openapi.json`: what there is to call, written from the function table, the resource API's own list and the types of both.
 
 mod calls;
+mod history;
 mod others;
 mod resources;
 mod responses;
@@ -42,6 +43,7 @@ fn build(protection: Protection) -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Paths::default();
     resources::add(&mut paths, &mut schemas, protection);
+    history::add(&mut paths, &mut schemas, protection);
     others::add(&mut paths, &mut schemas, protection);
     calls::add(&mut paths, &mut schemas, protection);
     let mut document = json!({
@@ -58,6 +60,7 @@ fn build(protection: Protection) -> Value {
             {"name": "Messages", "description": "Messages and other entries of a session."},
             {"name": "Branches", "description": "The tree of a session, the path that is active, and forks."},
             {"name": "Attachments", "description": "Files beside the conversation."},
+            {"name": "History", "description": "Sessions as chat front ends read them, page by page and live."},
             {"name": "Events", "description": "Live streams that resume. The WebSocket at `/v1/ws` carries calls and several subscriptions on one connection, as JSON text frames."},
             {"name": "Server", "description": "Keys, health and metrics."},
             {"name": "Calls", "description": "Every function of the table, by its id."},

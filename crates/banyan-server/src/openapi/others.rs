@@ -46,11 +46,11 @@ fn streams(paths: &mut Paths, protection: Protection) {
     paths.add(path, "get", of_session);
 }
 
-fn yes_or_no() -> Value {
+pub(super) fn yes_or_no() -> Value {
     json!({"type": "string", "enum": ["0", "1", "false", "true"]})
 }
 
-fn query(name: &str, description: &str, schema: Value) -> Value {
+pub(super) fn query(name: &str, description: &str, schema: Value) -> Value {
     json!({"name": name, "in": "query", "description": description, "schema": schema})
 }
 

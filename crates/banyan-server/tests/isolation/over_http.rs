@@ -95,7 +95,11 @@ fn of_resource(operation: &str, it: &Furnished) -> Option<(String, Option<Value>
         | "getAttachment"
         | "headAttachment"
         | "deleteAttachment"
-        | "streamSessionEvents" => None,
+        | "streamSessionEvents"
+        | "getHistory" => None,
+        "getHistoryAtRoot" => return Some(("?stream=1".to_owned(), None)),
+        "postHistory" | "postHistoryAtRoot" => Some(json!([{"role": "user", "interaction_id": "i",
+            "timestamp": "2026-01-22T21:47:29.763430", "text_content": "in"}])),
         "rangeOfMessages" => return Some((format!("?entry_ids={}", it.message.as_str().unwrap()), None)),
         "updateSession" => Some(json!({"title": "taken"})),
         "setSessionStatus" => Some(json!({"status": "working"})),
