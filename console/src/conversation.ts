@@ -49,6 +49,16 @@ export class Conversation {
     this.#ask();
   }
 
+  // As `touched`, for messages that come before the others. What is being read stays where it is.
+  keepingPlace(what: Touched): void {
+    this.#following = false;
+    const first = this.#turns.get(this.#session.order.find((key) => this.#turns.has(key)) ?? "")?.element;
+    const top = first?.getBoundingClientRect().top ?? 0;
+    this.touched(what);
+    if (!this.#listed) this.#list();
+    if (first) scrollBy({ top: first.getBoundingClientRect().top - top, behavior: "instant" });
+  }
+
   #ask(): void {
     if (this.#asked) return;
     this.#asked = true;

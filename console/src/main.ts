@@ -1,6 +1,7 @@
 // The page that shows one session, live.
 
 import { Conversation } from "./conversation";
+import { Earlier, PAGE } from "./earlier";
 import { Notice } from "./notice";
 import { Session } from "./session";
 import { HistoryStream } from "./stream";
@@ -13,9 +14,18 @@ const byId = (id: string): HTMLElement => {
   return found;
 };
 
+// As it stands in the address, which may be no text at all.
 const encoded = location.pathname.split("/")[2] ?? "";
-const id = decodeURIComponent(encoded);
+const decoded = (): string => {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return encoded;
+  }
+};
+const id = decoded();
 const resource = `/v1/sessions/${encoded}`;
+const history = `/sessions/${encoded}/history`;
 const headers = (): Record<string, string> => {
   const key = sessionStorage.getItem(KEY);
   return key ? { authorization: `Bearer ${key}` } : {};
@@ -33,10 +43,18 @@ const around = {
 };
 const conversation = new Conversation(session, around, byId("conversation"), byId("newest"));
 
-const stream = new HistoryStream(`/sessions/${encoded}/history?stream=1&deltas=1`, {
-  begins: () => session.begin(),
+const earlier = new Earlier(history, headers);
+const begin = (): void => {
+  session.begin();
+  earlier.begin();
+};
+
+const stream = new HistoryStream(`${history}?stream=1&deltas=1&limit=${PAGE}`, {
+  begins: begin,
   takes: ({ event, data }) => {
+    if (event === "history::reset") begin();
     conversation.touched(session.take(event, JSON.parse(data)));
+    if (event === "history::ready") byId("earlier").hidden = !(earlier.more && session.order.length >= PAGE);
     if (session.deleted) notice.tell("This session was deleted", "What you see is what it was. It is gone when you close this page.");
     else if (session.ready && session.order.length === 0) notice.tell("Nothing was said yet", "Messages appear here as they are written.");
     else notice.none();
@@ -68,6 +86,16 @@ const title = async (): Promise<void> => {
   byId("id").textContent = id;
   document.title = `${name} · Banyan`;
 };
+
+byId("earlier").addEventListener("click", async () => {
+  try {
+    const messages = await earlier.page();
+    conversation.keepingPlace(session.precede(messages));
+    byId("earlier").hidden = !earlier.more;
+  } catch {
+    byId("earlier").textContent = "Earlier messages could not be read. Try again";
+  }
+});
 
 byId("title").textContent = id;
 document.title = `${id} · Banyan`;

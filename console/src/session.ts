@@ -46,6 +46,17 @@ export class Session {
     }
   }
 
+  // Messages from before all others. Those that are known already are not taken again.
+  precede(messages: Message[]): Touched {
+    const unknown = messages.filter(isMessage).filter((message) => !this.messages.has(keyOf(message)));
+    for (const message of unknown) {
+      message.parts = kept([], Array.isArray(message.parts) ? message.parts : []);
+      this.messages.set(keyOf(message), message);
+    }
+    this.order = [...unknown.map(keyOf), ...this.order];
+    return unknown.length > 0 ? "list" : "nothing";
+  }
+
   #message(message: Message): Touched {
     const key = keyOf(message);
     const known = this.messages.get(key);

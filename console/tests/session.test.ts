@@ -86,6 +86,14 @@ test("who comes back with a position keeps what is there", () => {
   assert.deepEqual(said(session), [["a"], ["b"]]);
 });
 
+test("earlier messages come before the others, and each is there once", () => {
+  const session = loaded(message("3", "user", text("c")), message("4", "user", text("d")));
+  const earlier = [message("1", "user", text("a")), message("2", "user", text("b")), message("3", "user", text("old"))];
+  assert.equal(session.precede(earlier), "list");
+  assert.deepEqual(said(session), [["a"], ["b"], ["c"], ["d"]]);
+  assert.equal(session.precede(earlier), "nothing");
+});
+
 test("parts that are no parts keep their place, and messages that are no messages are passed over", () => {
   const session = loaded(message("1", "assistant", 7 as never, text("a")));
   session.take("history::delta", { interaction_id: "1", role: "assistant", part: 1, text: "b" });

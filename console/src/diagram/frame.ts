@@ -25,6 +25,8 @@ const answer = async ({ number, source, dark }: Asked): Promise<Answered> => {
       class: { htmlLabels: false },
       fontFamily: "system-ui, sans-serif",
       suppressErrorRendering: true,
+      // What a diagram may not set for itself.
+      secure: ["secure", "securityLevel", "startOnLoad", "maxTextSize", "maxEdges", "suppressErrorRendering", "htmlLabels", "themeCSS", "fontFamily", "altFontFamily", "dompurifyConfig"],
     });
     const { svg } = await mermaid.render(`diagram${number}`, source);
     return { number, ...picture(svg) };

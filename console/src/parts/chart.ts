@@ -2,7 +2,7 @@
 
 import type { Chart, ChartConfiguration } from "chart.js";
 import { named, whenNear } from "../dom";
-import { type Fields, isObject, type Part } from "../history";
+import { type Fields, isObject, type Part, words } from "../history";
 import { dark } from "../theme";
 import { data } from "./data";
 
@@ -14,10 +14,14 @@ export const chart = (part: Part): HTMLElement => {
   return figure;
 };
 
-const draw = async (place: HTMLElement, config: unknown): Promise<void> => {
+const draw = async (place: HTMLElement, given: unknown): Promise<void> => {
+  const config = isObject(given) ? given : {};
   let drawn: Chart | null = null;
   const again = async () => {
     const { default: Chart } = await import("chart.js/auto");
+    const made = still(config);
+    // Without data Chart.js would not say that it does not know the type.
+    Chart.registry.getController(words(config.type));
     const styles = getComputedStyle(place);
     Chart.defaults.color = styles.getPropertyValue("--quiet");
     // Not `borderColor`: Chart.js gives colours of its own only to sets whose defaults nobody changed.
@@ -27,7 +31,7 @@ const draw = async (place: HTMLElement, config: unknown): Promise<void> => {
     place.replaceChildren();
     const canvas = document.createElement("canvas");
     place.append(canvas);
-    drawn = new Chart(canvas, still(config));
+    drawn = new Chart(canvas, made);
   };
   try {
     await again();
@@ -39,9 +43,8 @@ const draw = async (place: HTMLElement, config: unknown): Promise<void> => {
 };
 
 // A copy that does not move, since Chart.js writes into what it is given.
-const still = (config: unknown): ChartConfiguration => {
-  if (!isObject(config)) throw new Error("it has no configuration");
-  const copy = structuredClone(config) as Fields;
+const still = (config: Fields): ChartConfiguration => {
+  const copy = structuredClone(config);
   const options = isObject(copy.options) ? copy.options : {};
   return { ...copy, options: { ...options, animation: false, responsive: true } } as unknown as ChartConfiguration;
 };

@@ -36,7 +36,6 @@ const PAYLOADS = {
   fence: `\`\`\`"><img src=x onerror=${RUN}>\n<script>${RUN}</script>\n\`\`\``,
   template: "{{constructor.constructor('window.ran=1')()}}${window.ran=1}",
   prototype: '__proto__',
-  diagram: `%%{init: {"securityLevel": "loose", "htmlLabels": true, "flowchart": {"htmlLabels": true}, "themeCSS": "@import url(${OUT}/mermaid); * { background: url(${OUT}/css) }", "fontFamily": "x; } </style><script>${RUN}</script>"}}%%\ngraph TD\n  A["<img src=${OUT}/label onerror=${RUN}><script>${RUN}</script>"]-->B\n  click A "javascript:${RUN}" _self\n  click B call alert("x")\n  style A fill:url(${OUT}/fill)`,
 };
 
 // The part with this in place of each text, the names of fields included where the writer chooses them.
@@ -49,6 +48,19 @@ const poisoned = (value, payload, key = "") => {
   const copy = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, poisoned(one, payload, name)]));
   if (key === "arguments" || key === "data") Object.defineProperty(copy, payload, { value: payload, enumerable: true });
   return copy;
+};
+
+// Diagrams that Mermaid understands, and that ask for more than they may.
+const DIAGRAMS = {
+  labels: `graph TD\n  A["<img src=${OUT}/label onerror=${RUN}><script>${RUN}</script><b onclick=${RUN}>bold</b>"]-->B\n  B["<a href='javascript:${RUN}'>x</a>"]-->C`,
+  clicks: `graph TD\n  A-->B\n  click A "javascript:window.ran=1" _self\n  click B call alert("x")\n  click A href "${OUT}/href" _top`,
+  directives: `%%{init: {"securityLevel": "loose", "htmlLabels": true, "flowchart": {"htmlLabels": true}, "themeCSS": "@import url(${OUT}/import); * { background: url(${OUT}/css) }", "fontFamily": "x; } * { background: url(${OUT}/font) }"}}%%\ngraph TD\n  A["<img src=${OUT}/loose onerror=${RUN}>"]-->B`,
+  styles: `graph TD\n  A-->B\n  style A fill:#fff,background-image:url('${OUT}/style')\n  classDef x fill:#f00,stroke:url(${OUT}/class)\n  class B x`,
+  pictures: `flowchart TD\n  A@{ img: "${OUT}/node.png", label: "x", w: 60, h: 60 }\n  A-->B`,
+  sequence: "sequenceDiagram\n  participant A as <img src=x onerror=window.ran=1>\n  links A: {\"go\": \"javascript:window.ran=1\"}\n  A->>A: <script>window.ran=1</script>",
+  classes: `classDiagram\n  class A["<img src=x onerror=window.ran=1>"]\n  click A href "javascript:window.ran=1"\n  note for A "<img src=${OUT}/note onerror=window.ran=1>"`,
+  pie: `pie title <img src=${OUT}/pie onerror=${RUN}>\n  "<script>${RUN}</script>" : 3`,
+  "front matter": `---\ntitle: <img src=${OUT}/title onerror=${RUN}>\nconfig:\n  securityLevel: loose\n  htmlLabels: true\n  themeCSS: "* { background: url(${OUT}/matter) }"\n---\ngraph TD\n  A-->B`,
 };
 
 const settled = async (page) => {
@@ -70,7 +82,9 @@ const check = async (page, name) => {
   }));
   assert.deepEqual(found, { handlers: [], links: 0, strange: 0, scripts: 1, frames: 0, polluted: undefined }, name);
   assert.deepEqual(reached, [], name);
-  assert.deepEqual(page.wrong, [], name);
+  // In the frame that draws diagrams the policy is what stops them: Mermaid itself tries to load the pictures that they name.
+  const wrong = page.wrong.filter((one) => !one.startsWith("policy: /console/diagram-"));
+  assert.deepEqual(wrong, [], name);
 };
 
 for (const [name, payload] of Object.entries(PAYLOADS)) {
@@ -86,6 +100,35 @@ for (const [name, payload] of Object.entries(PAYLOADS)) {
     await page.context().close();
   });
 }
+
+test("diagrams that ask for more than they may", async () => {
+  const writer = await new Writer().create();
+  await writer.ask("draw");
+  for (const definition of Object.values(DIAGRAMS)) await writer.part({ type: "mermaid_diagram", definition });
+  const page = await open(writer.id);
+  await page.waitForFunction((count) => document.querySelectorAll(".diagram").length === count, Object.keys(DIAGRAMS).length);
+  await settled(page);
+  await check(page, "diagrams");
+  const drawn = await page.$$eval(".drawing", (found) => found.map((place) => (place.querySelector("img")?.naturalWidth ?? 0) > 0));
+  const refused = Object.keys(DIAGRAMS).filter((_, at) => !drawn[at]);
+  // Of the others we would not know whether they were stopped or only not understood.
+  assert.deepEqual(refused, ["styles", "pictures"]);
+});
+
+test("objects that would change all others", async () => {
+  const writer = await new Writer().create();
+  await writer.ask("draw");
+  const evil = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
+  const config = JSON.parse(`{"type":"bar","__proto__":{"polluted":1},"data":{"labels":["a"],"datasets":[{"data":[1]}],"__proto__":{"polluted":1}},"options":${evil}}`);
+  await writer.part({ ...EVERY_PART.chart, chartConfig: config });
+  await writer.part({ ...EVERY_PART.request, tools: [{ name: "x", arguments: JSON.parse(evil) }], display_info: JSON.parse(evil) });
+  await writer.part({ ...EVERY_PART.form, definition: JSON.parse(evil) });
+  const page = await open(writer.id);
+  await page.waitForSelector(".chart");
+  await settled(page);
+  await page.waitForSelector(".canvas > *");
+  await check(page, "prototypes");
+});
 
 test("text that becomes a tag only when it has grown", async () => {
   const writer = await new Writer().create();
@@ -121,27 +164,30 @@ test("the page's policy stops what the sanitiser would have missed", async () =>
     const seen = [];
     addEventListener("securitypolicyviolation", ({ effectiveDirective }) => seen.push(effectiveDirective));
     const place = document.querySelector(".prose");
-    try {
-      place.innerHTML = `<img src=x onerror="${run}">`;
-    } catch (error) {
-      seen.push(error.name);
-    }
-    const image = document.createElement("img");
-    image.setAttribute("onerror", run);
-    const failed = new Promise((resolve) => image.addEventListener("error", resolve));
-    image.src = "data:,";
-    const script = document.createElement("script");
-    script.append(document.createTextNode(run));
-    place.append(image, script);
-    const link = document.createElement("a");
-    link.href = "javascript:window.ran=1";
+    const attempt = (name, act) => {
+      try {
+        act();
+      } catch {
+        seen.push(name);
+      }
+    };
+    attempt("markup", () => (place.innerHTML = `<img src=x onerror="${run}">`));
+    attempt("handler", () => place.setAttribute("onclick", run));
+    attempt("text of a script", () => (document.createElement("script").text = run));
+    attempt("address of a script", () => (document.createElement("script").src = "data:,window.ran=1"));
+    attempt("text to run later", () => setTimeout("window.ran = 1"));
+    const link = Object.assign(document.createElement("a"), { href: "javascript:window.ran=1" });
     place.append(link);
     link.click();
     await fetch("https://elsewhere.example/").catch(() => seen.push("fetch"));
+    const image = new Image();
+    const failed = new Promise((resolve) => image.addEventListener("error", resolve));
+    image.src = "https://elsewhere.example/a.png";
     await failed;
-    return { ran: window.ran, seen: [...new Set(seen)].sort() };
+    return { ran: window.ran, seen };
   }, RUN);
   assert.equal(stopped.ran, undefined);
-  for (const directive of ["TypeError", "fetch", "connect-src"]) assert.ok(stopped.seen.includes(directive), `${directive}: ${stopped.seen}`);
+  const expected = ["markup", "handler", "text of a script", "address of a script", "text to run later", "fetch", "connect-src", "img-src"];
+  for (const one of expected) assert.ok(stopped.seen.includes(one), `${one} is not among ${stopped.seen}`);
   assert.deepEqual(reached, []);
 });

@@ -122,6 +122,26 @@ test("another branch takes the place of the one before", async () => {
   assert.deepEqual(page.wrong, []);
 });
 
+test("a long session begins at its end, and what is earlier comes when it is asked for", async () => {
+  const writer = await new Writer().create();
+  for (let n = 0; n < 250; n++) {
+    await writer.ask(`question ${n}.`);
+    await writer.answer([{ type: "text", text: `answer ${n}.` }]);
+  }
+  const page = await open(writer.id);
+  await caughtUp(page, "answer 249.");
+  await page.waitForSelector("#earlier:not([hidden])");
+  assert.equal(await page.locator(".turn").count(), 400);
+  await page.click("#earlier");
+  await page.waitForFunction(() => [...document.querySelectorAll(".turn")].filter((turn) => turn.textContent).length === 500);
+  assert.equal(await page.isHidden("#earlier"), true);
+  assert.deepEqual(await shown(page), await stored(writer));
+  await writer.ask("one more.");
+  await caughtUp(page, "one more.");
+  assert.deepEqual(await shown(page), await stored(writer));
+  assert.deepEqual(page.wrong, []);
+});
+
 test("how a turn ended is said in words", async () => {
   const writer = await new Writer().create();
   await writer.ask("one");

@@ -16,7 +16,7 @@ const all = async (scheme) => {
   await page.waitForFunction((count) => document.querySelectorAll('[data-role="assistant"] .part').length === count, names.length);
   await unfold(page);
   await page.waitForFunction(() => !document.querySelector("#conversation").textContent.includes("Drawing the diagram"));
-  await page.waitForFunction(() => document.querySelector("canvas")?.width > 0);
+  await page.waitForFunction(() => [...document.querySelectorAll(".chart .canvas")].every((place) => place.childElementCount > 0));
   await page.waitForFunction(() => [...document.images].every((image) => image.complete && image.naturalWidth > 0));
   return page;
 };

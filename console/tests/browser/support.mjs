@@ -83,16 +83,18 @@ export const open = async (session, { at = SERVER, scheme = "light", viewport = 
     void dialog.dismiss();
   });
   page.on("console", (message) => {
-    if (message.text().includes("Content Security Policy")) wrong.push(message.text());
+    if (message.text().startsWith("policy: ")) wrong.push(message.text());
   });
-  page.on("request", (request) => {
-    const address = request.url();
-    if (!address.startsWith(`${at}/`) && !/^(?:data|blob):/.test(address)) wrong.push(`request: ${address}`);
-  });
+  // Requests that the policy of the frame for diagrams stops are told by that policy.
+  const outside = (address) => !address.startsWith(`${at}/`) && !/^(?:data|blob):/.test(address);
+  const told = (request) => request.frame() !== page.mainFrame() && request.failure()?.errorText === "csp";
+  const noticed = (request) => outside(request.url()) && !told(request) && wrong.push(`request: ${request.url()}`);
+  page.on("requestfinished", noticed);
+  page.on("requestfailed", noticed);
   await page.addInitScript(() => {
-    addEventListener("securitypolicyviolation", ({ violatedDirective, sample, blockedURI }) =>
-      console.error(`Content Security Policy: ${violatedDirective} ${blockedURI} ${sample}`),
-    );
+    addEventListener("securitypolicyviolation", ({ violatedDirective, sample, blockedURI }) => {
+      console.error(`policy: ${location.pathname} ${violatedDirective} ${blockedURI} ${sample}`);
+    });
   });
   await page.goto(`${at}/sessions/${encodeURIComponent(session)}`);
   return Object.assign(page, { wrong });

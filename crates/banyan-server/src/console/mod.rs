@@ -8,7 +8,7 @@ mod policy;
 
 use std::sync::LazyLock;
 
-use axum::extract::{Path, Request};
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::header::{
@@ -17,6 +17,7 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, StatusCode};
 
+use crate::path::Captured;
 use crate::problem::Problem;
 use crate::resources::names;
 use files::{File, find};
@@ -51,8 +52,9 @@ pub(crate) async fn page(request: Request) -> Result<Response, Problem> {
 }
 
 /// `GET /console/{file}`. A file never changes: one with other content has another name.
-pub(crate) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
-    let found = find(&name).filter(|file| file.name != INDEX);
+pub(crate) async fn file(Captured(path): Captured, headers: HeaderMap) -> Result<Response, Problem> {
+    let name = path.first().map_or("", |(_, name)| name);
+    let found = find(name).filter(|file| file.name != INDEX);
     let file = found.ok_or_else(|| Problem::no_such_address(format!("the console has no file {name}")))?;
     let tag = format!("\"{}\"", file.name);
     let mut response = if headers.get(IF_NONE_MATCH).is_some_and(|tags| names(tags, &tag)) {
