@@ -26,6 +26,8 @@ const PAYLOADS = {
   mathml: `<math><mtext><table><mglyph><style><img src=x onerror="${RUN}"></style></mglyph></table></mtext></math>`,
   frame: `<iframe srcdoc="<script>${RUN}</script>"></iframe><iframe src="javascript:${RUN}"></iframe><object data="${OUT}/object"></object><embed src="${OUT}/embed">`,
   loads: `<img src="${OUT}/img"><link rel="stylesheet" href="${OUT}/css"><style>@import url(${OUT}/import)</style><base href="${OUT}/"><meta http-equiv="refresh" content="0;url=${OUT}/meta"><video src="${OUT}/video" autoplay></video><form action="${OUT}/form"><button autofocus>x</button></form>`,
+  address: `${OUT}/address.png`,
+  "address without a scheme": `//${OUT.slice(7)}/address.png`,
   javascript: `javascript:${RUN}`,
   shouted: `JaVa\tScRiPt:${RUN}`,
   data: `data:text/html,<script>${RUN}</script>`,

@@ -11,8 +11,11 @@ pub(crate) fn in_chromium(name: &str, server: &Server) {
     let console = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console").canonicalize().unwrap();
     let chromium = match ready(&console) {
         Ok(chromium) => chromium,
-        // Written past the test harness, which keeps what tests print to itself.
-        Err(why) => return writeln!(std::io::stderr(), "skipped: the page's tests `{name}`: {why}").unwrap(),
+        Err(why) => {
+            // Written past the test harness, which keeps what tests print to itself.
+            let _ = writeln!(std::io::stderr(), "skipped: the page's tests `{name}`: {why}");
+            return;
+        }
     };
     let output = Command::new("node")
         .args(["--test", "--test-reporter=spec"])
