@@ -21,7 +21,7 @@ writeFileSync(`${DIST}/${diagrams}`, page);
 
 const made = await build({
   ...common,
-  entryPoints: { page: "src/main.ts", style: "src/style.css" },
+  entryPoints: { page: "src/main.ts", style: "src/style/style.css" },
   format: "esm",
   splitting: true,
   outdir: DIST,

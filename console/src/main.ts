@@ -62,6 +62,7 @@ const stream = new HistoryStream(`${history}?stream=1&deltas=1&limit=${PAGE}`, {
   connection: (state) => {
     notice.connection(state);
     if (state.is === "live") void title();
+    if (state.is === "lost" && !session.ready) notice.tell("No connection", state.why, "This page goes on trying.");
     if (state.is !== "refused") return;
     if (state.status === 401) notice.askForKey(sessionStorage.getItem(KEY) ? "It does not know the one that you gave." : "", open);
     else if (state.status === 404) notice.tell("There is no such session", `Nothing is kept here under the id ${id}, or your key may not see it.`);

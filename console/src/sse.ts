@@ -12,24 +12,31 @@ export class FrameReader {
   #event = "";
   #data: string[] = [];
 
-  // The frames that the piece completes. Comments and fields that nobody knows are skipped.
+  // The frames that the piece completes. Comments and fields that nobody knows are skipped. What has no end yet is kept as it is and looked
+  // at once, for a message may be large and come in many pieces.
   read(piece: string): Frame[] {
-    const frames: Frame[] = [];
-    const lines = (this.#rest + piece).split(/\r\n|\n|\r(?!$)/);
-    this.#rest = lines.pop() ?? "";
-    for (const line of lines) {
-      if (line !== "") {
-        this.#field(line);
-      } else {
-        if (this.#data.length > 0) {
-          frames.push({ id: this.#id, event: this.#event || "message", data: this.#data.join("\n") });
-        }
-        this.#id = null;
-        this.#event = "";
-        this.#data = [];
-      }
+    const end = piece.lastIndexOf("\n");
+    if (end < 0) {
+      this.#rest += piece;
+      return [];
     }
-    return frames;
+    const lines = (this.#rest + piece.slice(0, end)).split("\n");
+    this.#rest = piece.slice(end + 1);
+    return lines.map((line) => this.#line(line.endsWith("\r") ? line.slice(0, -1) : line)).filter((frame) => frame !== null);
+  }
+
+  // An empty line ends a frame.
+  #line(line: string): Frame | null {
+    if (line !== "") {
+      this.#field(line);
+      return null;
+    }
+    const frame = { id: this.#id, event: this.#event || "message", data: this.#data.join("\n") };
+    const complete = this.#data.length > 0;
+    this.#id = null;
+    this.#event = "";
+    this.#data = [];
+    return complete ? frame : null;
   }
 
   #field(line: string): void {
