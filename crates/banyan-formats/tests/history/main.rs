@@ -12,6 +12,7 @@ mod dialects;
 mod given;
 mod identity;
 mod live;
+mod normal;
 mod properties;
 mod samples;
 mod store;

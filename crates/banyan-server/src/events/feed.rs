@@ -32,6 +32,8 @@ pub(crate) struct Feed {
 /// What there is to send.
 pub(crate) enum News {
     Frames(Vec<Frame>),
+    /// Nothing, and no more is to be read of the past.
+    PastOver,
     /// Nothing has happened for a while.
     Quiet,
 }
@@ -131,7 +133,11 @@ impl Feed {
                 }
                 taken = self.source.take() => match taken {
                     None => self.over = true,
-                    Some(frames) if frames.is_empty() => {}
+                    Some(frames) if frames.is_empty() => {
+                        if self.caught_up().is_some() {
+                            return Some(News::PastOver);
+                        }
+                    }
                     Some(frames) => return some(frames),
                 },
                 () = tokio::time::sleep(self.keep_alive) => return Some(News::Quiet),

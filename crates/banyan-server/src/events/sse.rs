@@ -93,20 +93,23 @@ impl Stream {
             self.stage = Stage::Past;
             return Some(COMMENT);
         }
-        // A position alone is no event. It tells a subscriber that the past is over, and where to come back to when nothing
-        // has happened yet.
-        if self.stage == Stage::Past
-            && let Some(position) = self.feed.caught_up()
-        {
-            self.stage = Stage::Live;
-            return Some(format!("id: {}\n\n", position.max(self.last)).into());
-        }
-        Some(match self.feed.next().await? {
-            News::Frames(frames) => {
-                self.last = frames.iter().filter_map(Frame::position).fold(self.last, Position::max);
-                stream_bytes(&frames)
+        loop {
+            // A position alone is no event. It tells a subscriber that the past is over, and where to come back to when
+            // nothing has happened yet.
+            if self.stage == Stage::Past
+                && let Some(position) = self.feed.caught_up()
+            {
+                self.stage = Stage::Live;
+                return Some(format!("id: {}\n\n", position.max(self.last)).into());
             }
-            News::Quiet => COMMENT,
-        })
+            match self.feed.next().await? {
+                News::Frames(frames) => {
+                    self.last = frames.iter().filter_map(Frame::position).fold(self.last, Position::max);
+                    return Some(stream_bytes(&frames));
+                }
+                News::Quiet => return Some(COMMENT),
+                News::PastOver => {}
+            }
+        }
     }
 }

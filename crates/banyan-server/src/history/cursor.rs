@@ -36,40 +36,50 @@ impl Cursor {
     }
 }
 
-/// What a stream's frames are numbered by: a position, and the leaf that the path had there. Choosing another leaf is no
-/// event, so a position alone does not say which path it was that a front end has seen.
+/// What a stream's frames are numbered by: a position, and the path that was told up to there. Choosing another leaf is no
+/// event, so a position alone does not say which path it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) position: Position,
     /// None when only a position was given.
-    pub(crate) leaf: Option<LeafTag>,
+    pub(crate) path: Option<PathTag>,
 }
 
-/// Stands for a leaf, or for there being none.
+/// Stands for what a front end has of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LeafTag(u64);
+pub(crate) struct PathTag {
+    leaf: u64,
+    /// How many entries come before the first message that it has.
+    pub(crate) window: usize,
+}
 
-impl LeafTag {
-    pub(crate) fn of(leaf: Option<&EntryId>) -> Self {
-        let hash = |leaf: &EntryId| {
-            let mut first = [0; 8];
-            first.copy_from_slice(&blake3::hash(leaf.as_str().as_bytes()).as_bytes()[..8]);
-            u64::from_le_bytes(first)
-        };
-        Self(leaf.map_or(0, hash))
+impl PathTag {
+    pub(crate) fn of(leaf: Option<&EntryId>, window: usize) -> Self {
+        Self { leaf: leaf.map_or(0, hash), window }
+    }
+
+    /// Whether it is a path to this leaf.
+    pub(crate) fn ends_in(self, leaf: Option<&EntryId>) -> bool {
+        self == Self::of(leaf, self.window)
     }
 }
 
+fn hash(leaf: &EntryId) -> u64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&blake3::hash(leaf.as_str().as_bytes()).as_bytes()[..8]);
+    u64::from_le_bytes(first)
+}
+
 impl Mark {
-    pub(crate) fn of(position: Position, leaf: Option<&EntryId>) -> Self {
-        Self { position, leaf: Some(LeafTag::of(leaf)) }
+    pub(crate) fn of(position: Position, leaf: Option<&EntryId>, window: usize) -> Self {
+        Self { position, path: Some(PathTag::of(leaf, window)) }
     }
 }
 
 impl std::fmt::Display for Mark {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.position)?;
-        self.leaf.map_or(Ok(()), |LeafTag(leaf)| write!(f, "-{leaf:016x}"))
+        self.path.map_or(Ok(()), |PathTag { leaf, window }| write!(f, "-{leaf:016x}-{window:x}"))
     }
 }
 
@@ -77,14 +87,19 @@ impl std::str::FromStr for Mark {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let tagged = text.rsplit_once('-').filter(|(position, _)| position.contains('-'));
-        let Some((position, leaf)) = tagged else { return Ok(Self { position: text.parse()?, leaf: None }) };
-        let digits = leaf.len() == 16 && leaf.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let leaf = u64::from_str_radix(leaf, 16).ok().filter(|_| digits);
-        let leaf = leaf.ok_or_else(|| {
+        let fields: Vec<&str> = text.split('-').collect();
+        let [commit, index, leaf, window] = fields.as_slice() else {
+            return Ok(Self { position: text.parse()?, path: None });
+        };
+        let number = |digits: &str| u64::from_str_radix(digits, 16).ok();
+        let (leaf, window) = (number(leaf), number(window).and_then(|window| usize::try_from(window).ok()));
+        let path = leaf.zip(window).map(|(leaf, window)| PathTag { leaf, window });
+        let mark = Self { position: format!("{commit}-{index}").parse()?, path };
+        // Whatever is not written as it would be was never given out.
+        let known = Some(mark).filter(|mark| mark.to_string() == text);
+        known.ok_or_else(|| {
             Error::invalid_cursor(format!("`{text}` is not a position; pass the `id` of a frame, or none"))
-        })?;
-        Ok(Self { position: position.parse()?, leaf: Some(LeafTag(leaf)) })
+        })
     }
 }
 
@@ -109,13 +124,23 @@ mod tests {
     #[test]
     fn marks_come_back_as_they_were_and_a_position_alone_is_one() {
         let position = Position::new(CommitNo(9), 0xff_ffff);
-        for mark in
-            [Mark::of(position, None), Mark::of(position, Some(&"e_1".into())), Mark { position, leaf: None }]
-        {
+        let leaf = EntryId::from("e_1");
+        let marks =
+            [Mark::of(position, None, 0), Mark::of(position, Some(&leaf), 31), Mark { position, path: None }];
+        for mark in marks {
             assert_eq!(mark.to_string().parse(), Ok(mark), "{mark}");
         }
-        assert_ne!(LeafTag::of(None), LeafTag::of(Some(&"".into())));
-        for text in ["", "x", "000000000009-ffffff-1", "000000000009-ffffff-000000000000000G", "1-2-3"] {
+        assert!(PathTag::of(Some(&leaf), 7).ends_in(Some(&leaf)));
+        assert!(!PathTag::of(None, 0).ends_in(Some(&"".into())));
+        for text in [
+            "",
+            "x",
+            "000000000009-ffffff-1-0",
+            "000000000009-ffffff-000000000000000G-0",
+            "1-2-3-4",
+            "1-2-3",
+            "0-0",
+        ] {
             assert!(text.parse::<Mark>().is_err(), "{text}");
         }
     }

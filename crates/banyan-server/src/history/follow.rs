@@ -72,7 +72,7 @@ impl Follower {
 
     /// Where a front end that has seen all this goes on.
     pub(crate) fn mark(&self) -> Mark {
-        Mark::of(self.seen, self.leaf.as_ref())
+        Mark::of(self.seen, self.leaf.as_ref(), self.window)
     }
 
     /// Says that the past is known up to here, and nothing in it was missed.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use banyan::PathState;
 use banyan::model::{EntryId, Error};
+use banyan::{PathState, Whereabouts};
 use banyan_formats::history::{Disclosure, Projected, Standing, milliseconds};
 use bytes::Bytes;
 use futures_util::stream;
@@ -35,6 +35,10 @@ pub(crate) async fn history(
     let asked = Asked::read(&caller, session_id, uri.query(), last.filter(|last| !last.is_empty()))?;
     let reader = Reader::new(caller.store.clone(), asked.session_id.clone(), asked.disclosure);
     if let Some(streaming) = asked.stream {
+        // Who comes back does so with the query of the first time.
+        if streaming.left_at.is_none() {
+            must_be_on_path(&reader, &asked)?;
+        }
         return super::stream::open(&app, &caller, reader, asked, streaming).await;
     }
     let state = reader.state()?;
@@ -42,6 +46,7 @@ pub(crate) async fn history(
     if headers.get(IF_NONE_MATCH).is_some_and(|tags| names(tags, &tag)) {
         return Ok(with_headers(StatusCode::NOT_MODIFIED.into_response(), &tag, None));
     }
+    must_be_on_path(&reader, &asked)?;
     let (body, link) = match (asked.limit, &asked.after) {
         (Some(limit), None) => {
             let page = page(&reader, &state, &asked, limit)?;
@@ -54,6 +59,23 @@ pub(crate) async fn history(
         (None, None) => (Whole::begin(reader, state, &asked)?.body()?, None),
     };
     Ok(with_headers(body.into_response(), &tag, link))
+}
+
+/// Refuses entries that the path does not have: what comes before or after them cannot be told.
+fn must_be_on_path(reader: &Reader, asked: &Asked) -> Result<(), Error> {
+    let since = match &asked.since {
+        Some(Since::Message(entry)) => Some(entry),
+        Some(Since::Time(_)) | None => None,
+    };
+    let named: Vec<EntryId> =
+        [asked.before.as_ref(), asked.after.as_ref(), since].into_iter().flatten().cloned().collect();
+    let (_, found) = reader.store.whereabouts(&reader.session_id, &named)?;
+    match named.iter().zip(found).find(|(_, found)| !matches!(found, Whereabouts::OnPath(_))) {
+        Some((entry, _)) => Err(Error::invalid_cursor(format!(
+            "entry `{entry}`, which the cursor is of, is not on the active path; read the newest page again"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Names what a history is made of. Any change to the session gives another name, and so does time that passes in silence.

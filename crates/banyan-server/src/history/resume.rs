@@ -6,7 +6,7 @@ use banyan::model::{EntryId, Error, Event, EventPayload};
 use banyan::{PathState, Whereabouts};
 use banyan_formats::history::Projected;
 
-use super::cursor::{LeafTag, Mark};
+use super::cursor::Mark;
 use super::read::{Back, Newest, Reader};
 
 /// What happened while nobody listened.
@@ -42,16 +42,9 @@ impl Missed {
     }
 
     /// What has changed since the mark; none when the path is not the one that was left, gone on.
-    pub(crate) fn changed(
-        &self,
-        reader: &Reader,
-        left_at: Mark,
-        limit: Option<usize>,
-    ) -> Result<Option<Changed>, Error> {
+    pub(crate) fn changed(&self, reader: &Reader, left_at: Mark) -> Result<Option<Changed>, Error> {
         let state = reader.state()?;
-        if self.deleted {
-            return Ok(None);
-        }
+        let Some(path) = left_at.path.filter(|_| !self.deleted) else { return Ok(None) };
         let mut back = Back::from_end(reader, &state);
         let (mut messages, mut seen) = (Vec::new(), HashSet::new());
         let mut leaf_then = None;
@@ -62,23 +55,20 @@ impl Missed {
             seen.extend(segment.entries);
             messages.splice(0..0, segment.messages);
         }
-        if left_at.leaf != Some(LeafTag::of(leaf_then.as_ref())) {
+        if !path.ends_in(leaf_then.as_ref()) {
             return Ok(None);
         }
         // What was the newest message may have ended since, which changes no entry.
-        let was_newest = messages.iter().rposition(|message: &Projected| !self.is_all_new(message));
-        let changed =
-            |(at, message): &(usize, Projected)| *at >= was_newest.unwrap_or(0) || self.has_changed(message);
-        let messages: Vec<Projected> =
-            messages.into_iter().enumerate().filter(changed).map(|(_, it)| it).collect();
-        let window = match limit {
-            Some(limit) => first_of_last(reader, &state, limit)?,
-            None => 0,
-        };
-        let mut older = self.older(reader, &state, &seen, window)?;
-        older.extend(messages);
+        let newest_then = messages.iter().rposition(|message: &Projected| !self.is_all_new(message)).unwrap_or(0);
+        let mut told = self.older(reader, &state, &seen, path.window)?;
+        for (at, message) in messages.into_iter().enumerate() {
+            let has_changed = || self.has_changed(&message);
+            if at >= newest_then || (has_changed() && place_of(reader, Some(&message))? >= path.window) {
+                told.push(message);
+            }
+        }
         let newest = back.newest.take().unwrap_or_else(|| Newest::none(reader));
-        Ok(Some(Changed { messages: older, newest, state, window }))
+        Ok(Some(Changed { messages: told, newest, state, window: path.window }))
     }
 
     fn is_all_new(&self, message: &Projected) -> bool {
@@ -114,13 +104,6 @@ impl Missed {
         }
         Ok(messages)
     }
-}
-
-/// How many entries come before the newest messages of a path.
-fn first_of_last(reader: &Reader, state: &PathState, limit: usize) -> Result<usize, Error> {
-    let mut back = Back::from_end(reader, state).expecting(limit);
-    let (messages, _) = super::get::newest(&mut back, None, limit)?;
-    place_of(reader, messages.front())
 }
 
 /// How many entries come before a message.

@@ -122,9 +122,13 @@ impl Stream {
     async fn look_through(&mut self, mut missed: Missed, mark: Mark) -> Result<Option<Bytes>, Error> {
         let Some(position) = self.feed.caught_up() else {
             let Some(news) = self.feed.next().await else { return Ok(None) };
-            let News::Frames(frames) = news else {
-                self.stage = Stage::Missed(missed, mark);
-                return Ok(Some(COMMENT));
+            let frames = match news {
+                News::Frames(frames) => frames,
+                News::PastOver => Vec::new(),
+                News::Quiet => {
+                    self.stage = Stage::Missed(missed, mark);
+                    return Ok(Some(COMMENT));
+                }
             };
             for frame in &frames {
                 match frame {
@@ -135,8 +139,8 @@ impl Stream {
             self.stage = Stage::Missed(missed, mark);
             return Ok(None);
         };
-        let (reader, limit) = (self.reader.clone(), self.asked.limit);
-        let changed = self.reading(move || missed.changed(&reader, mark, limit)).await?;
+        let reader = self.reader.clone();
+        let changed = self.reading(move || missed.changed(&reader, mark)).await?;
         let Some(Changed { messages, newest, state, window }) = changed else {
             self.stage = Stage::Tells(Box::new(Telling::again()));
             return Ok(None);
@@ -199,11 +203,15 @@ impl Stream {
             news = self.feed.next() => news,
         };
         let Some(news) = news else { return Ok(None) };
-        let News::Frames(frames) = news else {
-            follower.look_around();
-            let text = follower.take_frames();
-            self.stage = Stage::Live(follower);
-            return Ok(Some(if text.is_empty() { COMMENT } else { text.into() }));
+        let frames = match news {
+            News::Frames(frames) => frames,
+            News::PastOver => Vec::new(),
+            News::Quiet => {
+                follower.look_around();
+                let text = follower.take_frames();
+                self.stage = Stage::Live(follower);
+                return Ok(Some(if text.is_empty() { COMMENT } else { text.into() }));
+            }
         };
         for frame in &frames {
             let heard = match frame {
@@ -242,7 +250,7 @@ impl Stream {
 /// The frame of a session that is gone.
 fn gone(position: Position) -> Bytes {
     let mut text = String::new();
-    frame(&mut text, Some(Mark::of(position, None)), "history::deleted", "{}");
+    frame(&mut text, Some(Mark::of(position, None, 0)), "history::deleted", "{}");
     text.into()
 }
 

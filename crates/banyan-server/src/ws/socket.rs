@@ -260,7 +260,7 @@ fn messages(id: String, feed: Box<Feed>) -> BoxStream<'static, Told> {
                     return Some((Told::Messages(messages), Some((id, feed))));
                 }
                 // The connection has pings of its own.
-                Some(News::Quiet) => {}
+                Some(News::Quiet | News::PastOver) => {}
                 None => return Some((Told::Over(id), None)),
             }
         }

@@ -96,8 +96,6 @@ pub(crate) fn talk(server: &Server, session: &str, turns: i64) {
 
 /// The text of each message.
 pub(crate) fn texts(messages: &[Value]) -> Vec<&str> {
-    let text = |message: &'static str, of: &Value| of[message].as_str().map(str::to_owned);
-    let _ = text;
     messages
         .iter()
         .map(|message| message["text_content"].as_str().or(message["response_text_main"].as_str()).unwrap_or(""))
