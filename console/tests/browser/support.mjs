@@ -104,16 +104,28 @@ export const open = async (session, { at = SERVER, scheme = "light", viewport = 
 export const shown = (page, selector = ".turn .body") =>
   page.$$eval(selector, (found) => found.map((one) => one.textContent.replace(/\s+/g, " ").trim()));
 
-// Opens every row, and looks at everything once, so that whatever waits to be seen is there.
+// Opens every row, and looks at everything that waits to be seen until it is there.
 export const unfold = async (page) => {
-  await page.evaluate(async () => {
+  const waiting = await page.evaluate(async (patience) => {
     for (const row of document.querySelectorAll("#conversation details")) row.open = true;
+    const end = performance.now() + patience;
     const frame = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
-    for (let top = 0; top < document.documentElement.scrollHeight; top += innerHeight / 2) {
-      scrollTo(0, top);
-      await frame();
+    const waits = (figure) =>
+      figure.textContent.includes("Drawing the diagram") ||
+      figure.querySelector(".canvas:empty") !== null ||
+      [...figure.querySelectorAll("img")].some((image) => !image.complete);
+    for (const figure of document.querySelectorAll("#conversation figure")) {
+      while (waits(figure)) {
+        if (performance.now() > end) return figure.textContent;
+        figure.scrollIntoView({ block: "center" });
+        await frame();
+      }
     }
-  });
+    // Rows are filled after they were opened.
+    await frame();
+    return null;
+  }, PATIENCE);
+  assert.equal(waiting, null);
 };
 
 // Waits until the page says this about its connection.
