@@ -7,8 +7,8 @@ import { safe } from "../safe";
 export class MarkdownView {
   readonly element = named("div", "prose");
   #markdown = new GrowingMarkdown();
-  // The nodes of blocks that may still change.
-  #open: Node[] = [];
+  // The blocks that may still change.
+  #open: { html: string; element: Element | undefined }[] = [];
 
   constructor(text: string) {
     this.#grow(text);
@@ -30,13 +30,19 @@ export class MarkdownView {
 
   #grow(more: string): void {
     const { settled, open } = this.#markdown.grow(more);
-    const fragment = safe(settled.concat(open).join(""));
-    const nodes = [...fragment.childNodes];
-    // Each block is one element, so the last ones are the open ones.
-    const elements = nodes.filter((node) => node.nodeType === Node.ELEMENT_NODE);
-    const first = elements[settled.length];
-    for (const node of this.#open) (node as ChildNode).remove();
-    this.#open = first ? nodes.slice(nodes.indexOf(first)) : [];
+    const blocks = settled.concat(open);
+    let same = 0;
+    while (same < this.#open.length && this.#open[same]?.html === blocks[same]) same += 1;
+    let changed: ChildNode | null | undefined = this.#open[same]?.element;
+    while (changed) {
+      const next: ChildNode | null = changed.nextSibling;
+      changed.remove();
+      changed = next;
+    }
+    const fragment = safe(blocks.slice(same).join(""));
+    // Each block is one element.
+    const elements = [...this.#open.slice(0, same).map(({ element }) => element), ...fragment.children];
+    this.#open = open.map((html, at) => ({ html, element: elements[settled.length + at] }));
     this.element.append(fragment);
   }
 }
