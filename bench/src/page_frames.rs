@@ -35,22 +35,26 @@ pub(crate) fn run(bench: &Workbench) -> Outcome<Section> {
 fn section(found: &Value) -> Outcome<Section> {
     let number =
         |at: &str| found.pointer(at).and_then(Value::as_f64).ok_or(format!("frames.mjs did not tell {at}"));
-    let (p50, p99, max) = (number("/work/p50")?, number("/work/p99")?, number("/work/max")?);
+    let spread = |of: &str| -> Outcome<(f64, String)> {
+        let [p50, p99, max] = ["p50", "p99", "max"].map(|at| number(&format!("/{of}/{at}")));
+        let p99 = p99?;
+        Ok((p99, format!("{:.1} / {p99:.1} / {:.1} ms", p50?, max?)))
+    };
+    let ((computed, computed_text), (_, passed_text)) = (spread("computed")?, spread("work")?);
     let (frames, late) = (number("/frames")?, number("/late")?);
     let rate = number("/updates")? / number("/seconds")?;
-    let work =
-        format!("page: a frame while {} turns are shown and {rate:.0} updates/s come, p99", number("/turns")?);
+    let work = format!("page: a frame while {} turns are shown and {rate:.0} updates/s come", number("/turns")?);
     let rows = vec![
-        Row::shown(work, format!("{p99:.1} ms")).target("< 16 ms", p99 < 16.0),
-        Row::shown("the same, median and longest", format!("{p50:.1} ms, {max:.1} ms")),
+        Row::shown(work, computed_text).target("p99 < 16 ms", computed < 16.0),
+        Row::shown("the same, by the clock", passed_text),
         Row::shown("the same, frames that came late", format!("{late:.0} of {frames:.0}")),
         Row::shown(
             "page: from its address to the end of the newest answer",
             format!("{:.0} ms", number("/shown")?),
         ),
     ];
-    let method = "Page: headless Chromium without a GPU, on the machine that also serves and writes. A frame is what its main \
-                  thread does from the first callback to the end of painting.";
+    let method = "Page: headless Chromium without a GPU, on the machine that also serves and writes. A frame is what the page's main \
+                  thread does for it, from callbacks to painting: median, p99 and longest, in processor time and by the clock.";
     Ok(Section { rows, method: vec![method.to_owned()], ..Section::default() })
 }
 
