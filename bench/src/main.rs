@@ -9,6 +9,7 @@ mod cold_session;
 mod directory;
 mod fork;
 mod growing_message;
+mod history_page;
 mod http_calls;
 mod http_client;
 mod http_server;
@@ -39,6 +40,7 @@ const WORK: [(&str, Work); 12] = [
     ("append-writers", append_writers::run),
     ("append-one-writer", append_one_writer::run),
     ("message-page", message_page::run),
+    ("history-page", history_page::run),
     ("cold-session", cold_session::run),
     ("fork", fork::run),
     ("growing-message", growing_message::run),

@@ -53,9 +53,8 @@ pub(crate) enum Heard {
 impl Follower {
     /// Goes on from the end of a path that was told as it was at some moment.
     pub(crate) fn new(reader: Reader, deltas: bool, newest: Newest, state: &PathState, window: usize) -> Self {
-        let revisions = newest.entries.into_iter().map(|known| (known.entry.id().clone(), known.revision));
         Self {
-            revisions: revisions.collect(),
+            revisions: newest.revisions.into_iter().collect(),
             projector: newest.projector,
             reader,
             deltas,

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use banyan::model::{EntryId, Error};
 use banyan::{PathState, Whereabouts};
-use banyan_formats::history::{Disclosure, Projected, Standing, milliseconds};
+use banyan_formats::history::{Disclosure, HistoryMessage, Projected, Standing, milliseconds};
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, LINK};
@@ -47,7 +47,7 @@ pub(crate) async fn history(
         return Ok(with_headers(StatusCode::NOT_MODIFIED.into_response(), &tag, None));
     }
     must_be_on_path(&reader, &asked)?;
-    let (body, link) = match (asked.limit, &asked.after) {
+    let (body, link) = match (asked.limit, &asked.following) {
         (Some(limit), None) => {
             let page = page(&reader, &state, &asked, limit)?;
             (array(&page.messages).into(), page.link(uri.path(), &asked))
@@ -68,7 +68,7 @@ fn must_be_on_path(reader: &Reader, asked: &Asked) -> Result<(), Error> {
         Some(Since::Time(_)) | None => None,
     };
     let named: Vec<EntryId> =
-        [asked.before.as_ref(), asked.after.as_ref(), since].into_iter().flatten().cloned().collect();
+        [asked.before.as_ref(), asked.following.as_ref(), since].into_iter().flatten().cloned().collect();
     let (_, found) = reader.store.whereabouts(&reader.session_id, &named)?;
     match named.iter().zip(found).find(|(_, found)| !matches!(found, Whereabouts::OnPath(_))) {
         Some((entry, _)) => Err(Error::invalid_cursor(format!(
@@ -98,9 +98,9 @@ fn with_headers(mut response: Response, tag: &str, link: Option<String>) -> Resp
     response
 }
 
-fn array(messages: &VecDeque<Projected>) -> String {
-    let texts: Vec<String> = messages.iter().map(json).collect();
-    format!("[{}]", texts.join(","))
+fn array(messages: &VecDeque<Projected>) -> Vec<u8> {
+    let messages: Vec<&HistoryMessage> = messages.iter().map(|message| &message.message).collect();
+    serde_json::to_vec(&messages).unwrap_or_default()
 }
 
 pub(crate) fn json(message: &Projected) -> String {
@@ -299,7 +299,7 @@ impl Whole {
 }
 
 /// The first entry of the first message after something, if there is one.
-fn first_after(
+pub(super) fn first_after(
     reader: &Reader,
     state: &PathState,
     since: &Since,

@@ -19,7 +19,7 @@ pub(crate) struct Asked {
     /// Only messages after something.
     pub(crate) since: Option<Since>,
     /// Only messages after the one that begins with this entry, the oldest of those first.
-    pub(crate) after: Option<EntryId>,
+    pub(crate) following: Option<EntryId>,
     pub(crate) disclosure: Disclosure,
     /// Whether and how the history is followed.
     pub(crate) stream: Option<Streaming>,
@@ -83,10 +83,10 @@ impl Asked {
             return Err(Problem::invalid("a cursor says by itself where a page begins; leave out the others"));
         }
         let mut before = given("before").map(Cursor::decode).transpose()?.map(Cursor::entry);
-        let mut after = None;
+        let mut following = None;
         match cursor {
             Some(Cursor::Before(entry)) => before = Some(entry),
-            Some(Cursor::After(entry)) => after = Some(entry),
+            Some(Cursor::After(entry)) => following = Some(entry),
             None => {}
         }
         let left_at = last_event_id.or(given("after")).filter(|_| stream).map(str::parse::<Mark>).transpose()?;
@@ -104,7 +104,7 @@ impl Asked {
             limit: given("limit").map(limit).transpose()?,
             before,
             since: given("since").map(since).transpose()?,
-            after,
+            following,
             disclosure,
             stream: if stream { Some(Streaming { deltas: flag("deltas")?, left_at }) } else { None },
         })

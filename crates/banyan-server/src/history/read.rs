@@ -111,16 +111,16 @@ pub(crate) struct Back<'a> {
     pub(crate) newest: Option<Newest>,
 }
 
-/// The end of a path: its last message, and what is known of the entries of that.
+/// The end of a path: its last message, and the revisions of at least the entries of that.
 pub(crate) struct Newest {
     pub(crate) projector: Projector,
-    pub(crate) entries: Vec<Known>,
+    pub(crate) revisions: Vec<(EntryId, Revision)>,
 }
 
 impl Newest {
     /// The end of a path that has nothing on it.
     pub(crate) fn none(reader: &Reader) -> Self {
-        Self { projector: reader.projector(), entries: Vec::new() }
+        Self { projector: reader.projector(), revisions: Vec::new() }
     }
 }
 
@@ -150,7 +150,8 @@ impl<'a> Back<'a> {
 
     /// Reads so many entries first.
     pub(crate) fn expecting(mut self, messages: usize) -> Self {
-        self.at_once = messages.clamp(FEW, MANY);
+        // A few more, because the first ones may belong to a message that begins before them.
+        self.at_once = messages.saturating_add(messages / 8 + 2).clamp(FEW, MANY);
         self
     }
 
@@ -191,26 +192,25 @@ impl<'a> Back<'a> {
         (0..self.rest.len()).filter(move |at| is_start(*at))
     }
 
-    fn segment(&mut self, entries: Vec<Known>) -> Segment {
-        let ids = entries.iter().map(|known| known.entry.id().clone()).collect();
-        let newest = self.newest.as_mut().filter(|newest| newest.entries.is_empty());
-        let messages = match newest {
+    fn segment(&mut self, read: Vec<Known>) -> Segment {
+        let entries: Vec<EntryId> = read.iter().map(|known| known.entry.id().clone()).collect();
+        let messages = match self.newest.as_mut().filter(|newest| newest.revisions.is_empty()) {
             Some(newest) => {
-                let push = |known: &Known| newest.projector.push(known.entry.clone());
-                let mut messages: Vec<Projected> = entries.iter().filter_map(push).collect();
+                newest.revisions = entries.iter().cloned().zip(read.iter().map(|known| known.revision)).collect();
+                let push = |known: Known| newest.projector.push(known.entry);
+                let mut messages: Vec<Projected> = read.into_iter().filter_map(push).collect();
                 messages.extend(newest.projector.open().cloned());
-                newest.entries = entries;
                 messages
             }
             None => {
                 let mut projector = self.reader.projector();
                 let push = |known: Known| projector.push(known.entry);
-                let mut messages: Vec<Projected> = entries.into_iter().filter_map(push).collect();
+                let mut messages: Vec<Projected> = read.into_iter().filter_map(push).collect();
                 messages.extend(projector.close());
                 messages
             }
         };
-        Segment { messages, entries: ids }
+        Segment { messages, entries }
     }
 }
 
@@ -223,7 +223,7 @@ pub(crate) struct Ahead {
     first: Vec<Known>,
     projector: Projector,
     /// The entries of the newest message, and those that nobody sees after it.
-    entries: Vec<Known>,
+    revisions: Vec<(EntryId, Revision)>,
     passed: Vec<EntryId>,
     at_once: usize,
 }
@@ -254,8 +254,8 @@ impl Ahead {
 
     fn new(reader: &Reader, leaf: Option<EntryId>, next: Option<Stretch>, first: Vec<Known>) -> Self {
         let projector = reader.projector();
-        let (reader, entries, passed) = (reader.clone(), Vec::new(), Vec::new());
-        Self { reader, leaf, next, first, projector, entries, passed, at_once: FEW }
+        let (reader, revisions, passed) = (reader.clone(), Vec::new(), Vec::new());
+        Self { reader, leaf, next, first, projector, revisions, passed, at_once: FEW }
     }
 
     /// The next messages that are over; none at the end. The newest message is not among them.
@@ -271,11 +271,12 @@ impl Ahead {
         self.passed = read.iter().map(|known| known.entry.id().clone()).collect();
         let mut messages = Vec::new();
         for known in read {
-            if let Some(finished) = self.projector.push(known.entry.clone()) {
+            let id = known.entry.id().clone();
+            if let Some(finished) = self.projector.push(known.entry) {
                 messages.push(finished);
-                self.entries.clear();
+                self.revisions.clear();
             }
-            self.entries.push(known);
+            self.revisions.push((id, known.revision));
         }
         Ok(Some(messages))
     }
@@ -298,6 +299,26 @@ impl Ahead {
     /// The end of the path, which may go on.
     pub(crate) fn into_newest(mut self, state: &PathState) -> Newest {
         self.projector.set_standing(standing(state.status, state.updated_at));
-        Newest { projector: self.projector, entries: self.entries }
+        Newest { projector: self.projector, revisions: self.revisions }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_is_worked_on_in_silence_was_left_alone() {
+        let now = now_ms();
+        for (status, updated_at, expected) in [
+            (SessionStatus::Working, now, Standing::Running),
+            (SessionStatus::Working, now - ABANDONED_AFTER_MS + 60_000, Standing::Running),
+            (SessionStatus::Working, now - ABANDONED_AFTER_MS - 1, Standing::Abandoned),
+            (SessionStatus::Error, 0, Standing::Failed),
+            (SessionStatus::Idle, 0, Standing::Over),
+            (SessionStatus::Done, now, Standing::Over),
+        ] {
+            assert_eq!(standing(status, updated_at), expected, "{status:?} {updated_at}");
+        }
     }
 }

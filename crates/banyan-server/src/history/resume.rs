@@ -62,8 +62,7 @@ impl Missed {
         let newest_then = messages.iter().rposition(|message: &Projected| !self.is_all_new(message)).unwrap_or(0);
         let mut told = self.older(reader, &state, &seen, path.window)?;
         for (at, message) in messages.into_iter().enumerate() {
-            let has_changed = || self.has_changed(&message);
-            if at >= newest_then || (has_changed() && place_of(reader, Some(&message))? >= path.window) {
+            if at >= newest_then || (self.has_changed(&message) && is_told(reader, &message, path.window)?) {
                 told.push(message);
             }
         }
@@ -106,10 +105,17 @@ impl Missed {
     }
 }
 
-/// How many entries come before a message.
-pub(crate) fn place_of(reader: &Reader, message: Option<&Projected>) -> Result<usize, Error> {
-    let Some(first) = message.and_then(|message| message.entries.first()) else { return Ok(0) };
-    let (_, found) = reader.store.whereabouts(&reader.session_id, std::slice::from_ref(first))?;
+/// Whether a message is one of those that were told.
+fn is_told(reader: &Reader, message: &Projected, window: usize) -> Result<bool, Error> {
+    match message.entries.first() {
+        Some(first) => Ok(place_of(reader, first)? >= window),
+        None => Ok(false),
+    }
+}
+
+/// How many entries come before one on the path.
+pub(crate) fn place_of(reader: &Reader, entry: &EntryId) -> Result<usize, Error> {
+    let (_, found) = reader.store.whereabouts(&reader.session_id, std::slice::from_ref(entry))?;
     Ok(match found.as_slice() {
         [Whereabouts::OnPath(place)] => *place,
         _ => 0,

@@ -201,3 +201,37 @@ fn given_an_empty_session_when_it_is_followed_then_its_first_message_comes() {
     late.come_back(&server, path);
     assert_eq!((late.messages, late.resets), (server.history("s"), 0));
 }
+
+#[test]
+fn given_a_stream_since_some_moment_when_it_is_followed_then_nothing_older_comes() {
+    let server = Server::new();
+    talk(&server, "s", 50);
+    let entries = server.call("messages", json!({"session_id": "s", "limit": 500}))["messages"].clone();
+    for (since, limit, first) in [
+        ("1970-01-01T00:00:45.000Z", "", 91),
+        ("1970-01-01T00:00:45.000Z", "&limit=4", 96),
+        ("2026-01-01T00:00:00Z", "", 100),
+    ] {
+        let before = server.history("s").len();
+        let path = format!("/sessions/s/history?stream=1&since={since}{limit}");
+        let mut stream = server.open(&path);
+        let mut screen = Screen::default();
+        screen.until_ready(&mut stream);
+        assert_eq!(screen.messages, server.history("s")[first.min(before)..before], "{path}");
+        let begun = screen.clone();
+
+        server.extend("s", entries[21]["entry_id"].as_str().unwrap(), "!");
+        server.say("s", user("and so on", 1000));
+        screen.until(&mut stream, |screen| texts(&screen.messages).last() == Some(&"and so on"));
+        assert_eq!(screen.messages, server.history("s")[first.min(before)..], "{path}");
+
+        let mut away = begun;
+        away.come_back(&server, &path);
+        let shown = away.messages.len();
+        let all = server.history("s");
+        assert_eq!(away.messages, all[all.len() - shown..], "{path}");
+        let tree = server.call("tree", json!({"session_id": "s"}));
+        let leaf = tree["entries"][99]["entry_id"].clone();
+        server.call("set-active-leaf", json!({"session_id": "s", "entry_id": leaf}));
+    }
+}
