@@ -2,17 +2,38 @@
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-.PHONY: help run test lint bench soak fuzz
+NPM := $(shell command -v npm)
+
+.PHONY: help run console page test lint bench soak fuzz
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
-run: ## Build, and serve a new, empty data directory on 127.0.0.1:7420
+run: page ## Build, and serve a new, empty data directory on 127.0.0.1:7420
 	cargo build --release --package banyan-cli
 	@dir=$$(mktemp -d) && exec $(TARGET)/release/banyan serve --data "$$dir"
 
+console: console/dist/index.html ## Build the page that shows a session
+
+console/dist/index.html: console/node_modules/.package-lock.json $(wildcard console/*.json console/*.mjs) $(shell find console/src -type f)
+	cd console && npm run build
+
+console/node_modules/.package-lock.json: console/package.json console/package-lock.json
+	cd console && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules/.package-lock.json
+
+# The page is part of the server when it can be built, and nobody is left to wonder why it is missing.
+ifdef NPM
+page: console
+else
+page:
+	@echo "The page that shows a session is left out, because there is no npm: install Node.js, and run 'make console'." >&2
+endif
+
 # The tests of banyan-cli have the command built before any test runs.
-test: ## Run every test
+test: page ## Run every test
+ifdef NPM
+	cd console && npm test
+endif
 	BANYAN_BIN=$(TARGET)/checked/banyan cargo test --profile checked --workspace --exclude banyan-bench
 
 lint: ## Check formatting and lints

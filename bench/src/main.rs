@@ -19,6 +19,7 @@ mod long_session;
 mod machine;
 mod message_page;
 mod open_directory;
+mod page_frames;
 mod probe;
 mod raw;
 mod report;
@@ -35,7 +36,7 @@ use workbench::{Outcome, Workbench};
 
 type Work = fn(&Workbench) -> Outcome<Section>;
 
-const WORK: [(&str, Work); 12] = [
+const WORK: [(&str, Work); 13] = [
     ("append-writers", append_writers::run),
     ("append-one-writer", append_one_writer::run),
     ("message-page", message_page::run),
@@ -48,6 +49,7 @@ const WORK: [(&str, Work); 12] = [
     ("http-streams", http_streams::run),
     ("list-page", list_page::run),
     ("open-directory", open_directory::run),
+    ("page-frames", page_frames::run),
 ];
 
 /// See docs/decisions/allocator.md.

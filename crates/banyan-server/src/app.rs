@@ -17,7 +17,7 @@ use crate::rates::Rates;
 use crate::settings::Settings;
 use crate::traces::Traces;
 use crate::{
-    caller, calls, docs, events, guard, health, history, key_calls, metrics, observe, openapi, resources,
+    caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, openapi, resources,
 };
 
 /// What all requests share.
@@ -86,6 +86,8 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
     Router::new()
         .route("/", get(docs::index))
         .route("/docs", get(docs::page))
+        .route("/sessions/{session_id}", get(console::page))
+        .route("/console/{file}", get(console::file))
         .route("/openapi.json", get(openapi::document))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))

@@ -12,6 +12,7 @@ mod caller;
 mod calls;
 pub mod config;
 mod connections;
+mod console;
 mod descriptors;
 mod docs;
 mod events;
