@@ -312,6 +312,34 @@ proptest! {
     }
 
     #[test]
+    fn reading_can_begin_wherever_an_entry_says_so(
+        own in vec(step(), 0..12),
+        posted in vec(step(), 0..12),
+        then in vec(step(), 0..12),
+        standing in standing(),
+    ) {
+        let mut session = Session::of(&own);
+        for mut message in Session::of(&posted).store.history() {
+            message["interaction_id"] = format!("posted-{}", message["interaction_id"]).into();
+            session.store.post(&read(&message)).unwrap();
+        }
+        then.iter().for_each(|step| session.step(step));
+        let entries: Vec<Entry> = session.store.items.iter().map(Entry::from).collect();
+        let all = session.store.projected(Disclosure::Public, standing);
+        let starts = (0..entries.len()).filter(|at| entries[*at].is_start(at.checked_sub(1).map(|at| &entries[at])));
+        for start in starts {
+            let mut before = projector(Disclosure::Public);
+            let mut told: Vec<_> = entries[..start].iter().cloned().filter_map(|it| before.push(it)).collect();
+            told.extend(before.close());
+            let mut after = projector(Disclosure::Public);
+            after.set_standing(standing);
+            told.extend(entries[start..].iter().cloned().filter_map(|it| after.push(it)));
+            told.extend(after.finish());
+            prop_assert_eq!(&told, &all, "begun at {}", start);
+        }
+    }
+
+    #[test]
     fn a_message_that_is_posted_piece_by_piece_is_the_message(steps in vec(step(), 1..16), cut in 0..40_usize) {
         let session = Session::of(&steps);
         for whole in session.store.history().into_iter().filter(|message| message["role"] == "assistant") {

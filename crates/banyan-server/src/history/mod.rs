@@ -1,7 +1,7 @@
 //! A session as chat front ends read it: `GET` and `POST /sessions/{session_id}/history`, and the same live.
 //!
 //! What a history is, `banyan-formats` says. Here it is read page by page (`read.rs`), answered (`get.rs`), taken in
-//! (`post.rs`), and followed (`stream.rs`). `docs/history.md` has the rules.
+//! (`post.rs`, `plan.rs`), and followed (`stream.rs`, `follow.rs`). `docs/history.md` has the rules.
 
 mod cursor;
 mod follow;
@@ -12,6 +12,8 @@ mod query;
 mod read;
 mod resume;
 mod stream;
+mod telling;
+mod whole;
 
 use axum::Router;
 use axum::routing::get;
