@@ -3,6 +3,7 @@
 //! A connection's place belongs to its socket, not to the task that reads requests from it, because a WebSocket outlives
 //! that task. Whoever holds the socket holds the place, and the server has drained when every place is free again.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,9 +11,9 @@ use std::time::Duration;
 use axum::Router;
 use hyper::Request;
 use hyper::body::Incoming;
+use hyper::server::conn::http1::UpgradeableConnection;
+use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -36,7 +37,6 @@ pub(crate) async fn accept(
     let most = u32::try_from(most).unwrap_or(u32::MAX);
     let places = Arc::new(Semaphore::new(most as usize));
     let refusals = Arc::new(Semaphore::new(TURNED_AWAY));
-    let draining = GracefulShutdown::new();
     let (cut, _) = watch::channel(());
     let servers = Arc::new(Servers::new(&app));
     let stopped = app.stopped();
@@ -68,41 +68,39 @@ pub(crate) async fn accept(
         prepare(&stream);
         let place = Place::new(permit, app.metrics.connections.clone());
         let connection = Connection {
+            app: Arc::clone(&app),
             servers: Arc::clone(&servers),
             router: router.clone(),
-            watcher: draining.watcher(),
             cut: cut.subscribe(),
             limit: app.settings.limits.head_timeout,
         };
-        let (tls, app) = (tls.as_ref().map(|tls| tls.acceptor()), Arc::clone(&app));
-        tokio::spawn(async move {
-            let limit = connection.limit;
-            match tls {
-                None => {
-                    if let Some(Ok(Some(version))) = in_time(limit, &app, version_of(&stream)).await {
-                        connection.serve(version, Placed::new(stream, place)).await;
-                    }
+        let (limit, app) = (app.settings.limits.head_timeout, Arc::clone(&app));
+        match &tls {
+            None => drop(tokio::spawn(async move {
+                if let Some(Ok(Some(version))) = in_time(limit, &app, version_of(&stream)).await {
+                    connection.serve(version, Placed::new(stream, place)).await;
                 }
-                Some(tls) => match in_time(limit, &app, tls.accept(stream)).await {
-                    Some(Ok(stream)) => {
-                        let version = match stream.get_ref().1.alpn_protocol() {
-                            Some(b"h2") => Version::Two,
-                            _ => Version::One,
-                        };
-                        connection.serve(version, Placed::new(stream, place)).await;
+            })),
+            Some(tls) => {
+                let tls = tls.acceptor();
+                tokio::spawn(async move {
+                    match in_time(limit, &app, tls.accept(stream)).await {
+                        Some(Ok(stream)) => {
+                            let version = match stream.get_ref().1.alpn_protocol() {
+                                Some(b"h2") => Version::Two,
+                                _ => Version::One,
+                            };
+                            connection.serve(version, Placed::new(stream, place)).await;
+                        }
+                        Some(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                        None => {}
                     }
-                    Some(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                    None => {}
-                },
+                });
             }
-        });
+        }
     }
     drop(listener);
-    let drained = async {
-        draining.shutdown().await;
-        let _ = places.acquire_many(most).await;
-    };
-    if tokio::time::timeout(app.settings.drain, drained).await.is_err() {
+    if tokio::time::timeout(app.settings.drain, places.acquire_many(most)).await.is_err() {
         tracing::warn!("some calls did not finish in time and are cut off");
         let _ = cut.send(());
     }
@@ -154,8 +152,8 @@ async fn in_time<T>(limit: Duration, app: &Shared, begun: impl Future<Output = T
 
 /// How each version is served.
 struct Servers {
-    one: Builder<TokioExecutor>,
-    two: Builder<TokioExecutor>,
+    one: http1::Builder,
+    two: http2::Builder<TokioExecutor>,
 }
 
 impl Servers {
@@ -163,15 +161,10 @@ impl Servers {
         let limits = &app.settings.limits;
         // A head that is over the limit, but not by much, still gets here and is told so (`guard.rs`).
         let head = limits.header_bytes.saturating_mul(2).max(16 << 10);
-        let mut one = Builder::new(TokioExecutor::new()).http1_only();
-        one.http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.head_timeout)
-            .max_buf_size(head)
-            .half_close(true);
-        let mut two = Builder::new(TokioExecutor::new()).http2_only();
-        two.http2()
-            .timer(TokioTimer::new())
+        let mut one = http1::Builder::new();
+        one.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(head).half_close(true);
+        let mut two = http2::Builder::new(TokioExecutor::new());
+        two.timer(TokioTimer::new())
             .max_header_list_size(u32::try_from(head).unwrap_or(u32::MAX))
             .keep_alive_interval(limits.head_timeout)
             .max_concurrent_streams(256);
@@ -180,36 +173,66 @@ impl Servers {
 }
 
 struct Connection {
+    app: Shared,
     servers: Arc<Servers>,
     router: Router,
-    watcher: Watcher,
     cut: watch::Receiver<()>,
     limit: Duration,
 }
 
 impl Connection {
-    async fn serve<S>(mut self, version: Version, stream: Placed<S>)
+    async fn serve<S>(self, version: Version, stream: Placed<S>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let spoken = Arc::new(AtomicBool::new(false));
-        let (router, first) = (self.router, Arc::clone(&spoken));
+        let Self { app, servers, router, cut, limit } = self;
+        let first = Arc::clone(&spoken);
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             first.store(true, Ordering::Relaxed);
             let router = router.clone();
             async move { router.oneshot(request.map(axum::body::Body::new)).await }
         });
-        let server = match version {
-            Version::One => &self.servers.one,
-            Version::Two => &self.servers.two,
-        };
-        let connection = server.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+        let (io, silent) = (TokioIo::new(stream), silent(&spoken, limit));
+        match version {
+            Version::One => {
+                let connection = servers.one.serve_connection(io, service).with_upgrades();
+                let finish = |connection: Pin<&mut _>| UpgradeableConnection::graceful_shutdown(connection);
+                until_over(connection, finish, silent, &app, cut).await;
+            }
+            Version::Two => {
+                let connection = servers.two.serve_connection(io, service);
+                let finish = |connection: Pin<&mut _>| http2::Connection::graceful_shutdown(connection);
+                until_over(connection, finish, silent, &app, cut).await;
+            }
+        }
+    }
+}
+
+/// Serves a connection to its end. When the server stops, it is told to `finish` what it has begun.
+async fn until_over<C: Future<Output = hyper::Result<()>>>(
+    connection: C,
+    finish: impl Fn(Pin<&mut C>),
+    silent: impl Future<Output = ()>,
+    app: &Shared,
+    mut cut: watch::Receiver<()>,
+) {
+    let (mut connection, mut silent, mut stopped) = (pin!(connection), pin!(silent), pin!(app.stopped()));
+    let mut finishing = false;
+    loop {
         tokio::select! {
-            ended = self.watcher.watch(connection) => if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended badly");
-            },
-            () = silent(&spoken, self.limit) => tracing::debug!("a connection asked for nothing"),
-            _ = self.cut.changed() => {}
+            ended = &mut connection => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended badly");
+                }
+                return;
+            }
+            () = &mut stopped, if !finishing => {
+                finishing = true;
+                finish(connection.as_mut());
+            }
+            () = &mut silent => return tracing::debug!("a connection asked for nothing"),
+            _ = cut.changed() => return,
         }
     }
 }

@@ -7,7 +7,7 @@ use banyan_server::{ServeError, Settings, Tls};
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -55,6 +55,11 @@ async fn both_protocols_are_spoken_over_tls() {
 
     let stream = shake(&server, &trusted, "h2").await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
+    asks_over_http2(server, stream).await;
+}
+
+/// Asks for something over HTTP/2, and stays until it is told that the server stops.
+async fn asks_over_http2(server: Server, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     let connection = tokio::spawn(connection);
@@ -65,9 +70,23 @@ async fn both_protocols_are_spoken_over_tls() {
     assert_eq!(answer.status(), 200);
     assert!(answer.headers().contains_key("x-request-id"));
     assert!(answer.into_body().collect().await.unwrap().to_bytes().starts_with(b"{\"session_id\""));
-    // It is told that the server stops, and leaves.
     server.stop().await;
     connection.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_protocols_are_spoken_without_tls() {
+    let server = Server::start(settings()).await;
+    let mut stream = server.connect().await;
+    let whole = request("POST", "/v1/call/session::create", "", "{}");
+    // Its first letter could begin either.
+    let (letter, rest) = whole.split_at(1);
+    stream.write_all(letter.as_bytes()).await.unwrap();
+    server.assert_serves().await;
+    stream.write_all(rest.as_bytes()).await.unwrap();
+    assert_eq!(Answer::read(&mut stream).await.unwrap().status, 200);
+    let stream = server.connect().await;
+    asks_over_http2(server, stream).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
