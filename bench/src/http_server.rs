@@ -8,17 +8,15 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use axum::Router;
 use axum::extract::Path as InPath;
 use axum::routing::{get, post};
+use banyan::{Banyan, Options};
 use banyan_server::Settings;
 use bytes::Bytes;
 
+use crate::machine;
 use crate::workbench::Outcome;
-use crate::{machine, session};
 
 /// The first word of a command line that asks for a server.
 pub(crate) const WORD: &str = "serve";
-
-/// Threads that serve: some more than cores, as `banyan serve` has.
-const THREADS: usize = 4;
 
 /// A server that runs until this is dropped.
 pub(crate) struct Server {
@@ -55,8 +53,11 @@ impl Server {
 /// What the process of a server does.
 pub(crate) fn run(words: &[String]) -> Outcome<()> {
     let dir = Path::new(words.first().ok_or("a server needs a directory")?);
-    let store = session::open(dir)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
+    // As `banyan serve` does it.
+    let options = Options { may_block: |work| tokio::task::block_in_place(work), ..Options::default() };
+    let store = Banyan::open(dir, options)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores.max(2)).enable_all().build()?;
     let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), ..Settings::default() };
     let running = runtime.block_on(banyan_server::start_with(store.clone(), dir, settings, peers()))?;
     println!("{}", running.address());

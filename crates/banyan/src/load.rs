@@ -31,7 +31,9 @@ impl Store {
     pub(crate) fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {
         let session = self.sessions.get(id);
         if matches!(*session.read(), Loaded::NotYet) {
-            self.load_into(&session)?;
+            let mut loaded = Ok(());
+            (self.settings.may_block)(&mut || loaded = self.load_into(&session));
+            loaded?;
         }
         Ok(session)
     }

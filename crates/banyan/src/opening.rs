@@ -78,6 +78,7 @@ impl Store {
                 blob_threshold: options.blob_threshold,
                 bounds: options.bounds(),
                 works_alone: options.log.background,
+                may_block: options.may_block,
                 purpose,
             },
             progress: options.progress,

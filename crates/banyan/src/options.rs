@@ -26,6 +26,9 @@ pub struct Options {
     pub subscriber_bytes: usize,
     /// The write-ahead log's settings.
     pub log: banyan_log::Options,
+    /// Runs what may take a while and nobody could foresee, such as bringing a large session into memory. A program whose
+    /// threads have others to serve can let those be served meanwhile; by default it is just run.
+    pub may_block: fn(&mut dyn FnMut()),
     /// Hears about work that takes a while.
     pub progress: Box<dyn Progress>,
 }
@@ -42,6 +45,7 @@ impl Default for Options {
             subscriber_events: 1024,
             subscriber_bytes: 32 << 20,
             log: banyan_log::Options::default(),
+            may_block: |work| work(),
             progress: Box::new(()),
         }
     }

@@ -46,6 +46,7 @@ pub(crate) struct Settings {
     pub(crate) bounds: Bounds,
     /// Whether things are done that no caller asked for.
     pub(crate) works_alone: bool,
+    pub(crate) may_block: fn(&mut dyn FnMut()),
     pub(crate) purpose: Purpose,
 }
 

@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use banyan::{Banyan, Options};
 use serde_json::{Value, json};
 use support::*;
@@ -218,4 +220,24 @@ fn content_that_a_crash_left_without_a_user_goes_when_the_store_is_opened_next()
     assert!(!left.exists(), "it is gone");
     assert_eq!(door(&reopened).ok("list", json!({}))["sessions"].as_array().unwrap().len(), 1);
     drop(store);
+}
+
+#[test]
+fn only_bringing_a_session_into_memory_is_done_where_it_may_take_a_while() {
+    static TIMES: AtomicUsize = AtomicUsize::new(0);
+    let on_disk = OnDisk::new();
+    let session = door(&on_disk.store).session();
+    door(&on_disk.store).say(&session, "hi");
+    let dir = on_disk.close();
+    let counted = |work: &mut dyn FnMut()| {
+        TIMES.fetch_add(1, Ordering::Relaxed);
+        work();
+    };
+    let store = Banyan::open(dir.path(), Options { may_block: counted, ..Options::default() }).unwrap();
+    for _ in 0..3 {
+        let page = door(&store).ok("messages", json!({"session_id": session}));
+        assert_eq!(page["messages"][0]["message"]["content"], text("hi"));
+        door(&store).say(&session, "again");
+    }
+    assert_eq!(TIMES.load(Ordering::Relaxed), 1);
 }

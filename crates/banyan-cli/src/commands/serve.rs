@@ -49,8 +49,12 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, screen: &mut Screen) -> R
     }
     let (config, dir) = args.options.load(globals)?;
     start_log(&config)?;
-    let options =
-        Options { durability: config.durability, progress: Box::new(Logged::default()), ..Options::default() };
+    let options = Options {
+        durability: config.durability,
+        may_block: |work| tokio::task::block_in_place(work),
+        progress: Box::new(Logged::default()),
+        ..Options::default()
+    };
     let store = Banyan::open(&dir, options).map_err(|error| Failure::opening(&dir, error))?;
     let served = serve(&store, &dir, config.settings, globals, screen);
     // Whatever came of it, the session files are to hold everything.
@@ -96,10 +100,10 @@ fn serve(
     Ok(())
 }
 
-/// A few more threads than cores, for reads may wait for the disk.
+/// As many threads as cores: more would only take turns. What may keep one for long lets another take its place.
 fn runtime() -> Result<Runtime, Failure> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let built = Builder::new_multi_thread().worker_threads(cores + 4).enable_all().build();
+    let built = Builder::new_multi_thread().worker_threads(cores.max(2)).enable_all().build();
     built.map_err(|error| Failure::trouble("serve/failed", format!("threads cannot be started: {error}")))
 }
 
