@@ -196,14 +196,12 @@ impl Connection {
         let (io, silent) = (TokioIo::new(stream), silent(&spoken, limit));
         match version {
             Version::One => {
-                let connection = servers.one.serve_connection(io, service).with_upgrades();
-                let finish = |connection: Pin<&mut _>| UpgradeableConnection::graceful_shutdown(connection);
-                until_over(connection, finish, silent, &app, cut).await;
+                let connection = Box::pin(servers.one.serve_connection(io, service).with_upgrades());
+                until_over(connection, UpgradeableConnection::graceful_shutdown, silent, &app, cut).await;
             }
             Version::Two => {
-                let connection = servers.two.serve_connection(io, service);
-                let finish = |connection: Pin<&mut _>| http2::Connection::graceful_shutdown(connection);
-                until_over(connection, finish, silent, &app, cut).await;
+                let connection = Box::pin(servers.two.serve_connection(io, service));
+                until_over(connection, http2::Connection::graceful_shutdown, silent, &app, cut).await;
             }
         }
     }
@@ -211,13 +209,13 @@ impl Connection {
 
 /// Serves a connection to its end. When the server stops, it is told to `finish` what it has begun.
 async fn until_over<C: Future<Output = hyper::Result<()>>>(
-    connection: C,
+    mut connection: Pin<Box<C>>,
     finish: impl Fn(Pin<&mut C>),
     silent: impl Future<Output = ()>,
     app: &Shared,
     mut cut: watch::Receiver<()>,
 ) {
-    let (mut connection, mut silent, mut stopped) = (pin!(connection), pin!(silent), pin!(app.stopped()));
+    let (mut silent, mut stopped) = (pin!(silent), pin!(app.stopped()));
     let mut finishing = false;
     loop {
         tokio::select! {
