@@ -1,5 +1,6 @@
 //! One message of a history, in the form that goes out.
 
+use banyan_model::LongText;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Number;
@@ -130,11 +131,11 @@ impl Serialize for HistoryMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("role", &self.role)?;
-        map.serialize_entry("text_content", &self.text_content)?;
+        map.serialize_entry("text_content", &self.text_content.as_deref().map(LongText))?;
         map.serialize_entry("parts", &self.parts)?;
         let old: Vec<_> = self.parts.iter().filter_map(Part::as_old_activity).collect();
         map.serialize_entry("activity_parts", &old)?;
-        map.serialize_entry("response_text_main", &self.response_text_main)?;
+        map.serialize_entry("response_text_main", &self.response_text_main.as_deref().map(LongText))?;
         map.serialize_entry("timestamp", &self.timestamp)?;
         map.serialize_entry("interaction_id", &self.interaction_id)?;
         map.serialize_entry("processing_time_ms", &self.processing_time_ms)?;

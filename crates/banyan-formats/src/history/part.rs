@@ -1,6 +1,6 @@
 //! The parts of a history message: text, activities, and whatever else an application shows.
 
-use banyan_model::Json;
+use banyan_model::{Json, LongText};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -155,7 +155,7 @@ impl Serialize for Part {
             Self::Text(part) => {
                 let mut map = serializer.serialize_map(None)?;
                 map.serialize_entry("type", "text_output")?;
-                map.serialize_entry("text", &part.text)?;
+                map.serialize_entry("text", &LongText(&part.text))?;
                 serialize_more(&mut map, &part.more)?;
                 map.end()
             }
@@ -164,7 +164,7 @@ impl Serialize for Part {
                 map.serialize_entry("type", "activity")?;
                 map.serialize_entry("activity_type", &activity.activity_type)?;
                 map.serialize_entry("source", &activity.source)?;
-                map.serialize_entry("content", &activity.content)?;
+                map.serialize_entry("content", &activity.content.as_deref().map(LongText))?;
                 map.serialize_entry("timestamp", &activity.timestamp)?;
                 map.serialize_entry("tools", &activity.tools)?;
                 map.serialize_entry("results", &activity.results)?;

@@ -7,8 +7,28 @@ pub(crate) fn iso(ms: i64) -> String {
     let (days, in_day) = (ms.div_euclid(MS_PER_DAY), ms.rem_euclid(MS_PER_DAY));
     let (year, month, day) = date_of(days);
     let (hour, minute, second) = (in_day / 3_600_000, in_day / 60_000 % 60, in_day / 1000 % 60);
-    let micros = in_day % 1000 * 1000;
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}+00:00")
+    let mut text = if (0..=9999).contains(&year) { String::with_capacity(32) } else { format!("{year:04}") };
+    if text.is_empty() {
+        text.extend(digits::<4>(year));
+    }
+    for (before, two) in [('-', month), ('-', day), ('T', hour), (':', minute), (':', second)] {
+        text.push(before);
+        text.extend(digits::<2>(two));
+    }
+    text.push('.');
+    text.extend(digits::<3>(in_day % 1000));
+    text.push_str("000+00:00");
+    text
+}
+
+/// The last so many digits of a number that is not negative.
+fn digits<const MANY: usize>(mut number: i64) -> [char; MANY] {
+    let mut digits = ['0'; MANY];
+    for digit in digits.iter_mut().rev() {
+        *digit = char::from(b'0' + (number % 10) as u8);
+        number /= 10;
+    }
+    digits
 }
 
 /// A time as it was given, with a `T` where a blank stood between date and time.
