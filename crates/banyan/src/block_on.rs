@@ -8,7 +8,8 @@ use std::thread::{self, Thread};
 
 /// Waits for a future, for programs without an async runtime.
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
+    // On a thread of a tokio runtime a future is told to wait once its task has had its turn, which does not end here.
+    let mut future = pin!(tokio::task::unconstrained(future));
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {

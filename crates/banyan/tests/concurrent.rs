@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use banyan::model::Position;
-use banyan::{Banyan, Options};
+use banyan::model::{CreateRequest, Position};
+use banyan::{Banyan, Options, block_on};
 use serde_json::{Value, json};
 use support::*;
 
@@ -283,4 +283,15 @@ fn what_many_wrote_at_once_is_there_after_a_kill() {
     let after = on_disk.killed();
     assert_eq!(paths(&after.store), before);
     assert_eq!(Ears::after(&after.store, Position::BEGINNING).heard(), told);
+}
+
+#[test]
+fn calls_are_waited_for_on_a_thread_of_a_runtime_too_however_many_there_were() {
+    let store = Banyan::in_memory(Options::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        for _ in 0..1000 {
+            block_on(store.create(CreateRequest::default())).unwrap();
+        }
+    });
 }
