@@ -29,7 +29,8 @@ impl Shape for AiSdk {
 
     fn read(&self, form: &Value, now: i64) -> Result<Posted, String> {
         let messages = form.as_array().or_else(|| form.get("messages")?.as_array());
-        let messages = messages.ok_or("the body is neither an array of UI messages nor an object with `messages`")?;
+        let messages =
+            messages.ok_or("the body is neither an array of UI messages nor an object with `messages`")?;
         let messages = messages.iter().map(|message| posted(message, now)).collect::<Result<_, _>>()?;
         Ok(Posted { messages, head: None })
     }
@@ -74,7 +75,9 @@ fn part(piece: &Piece) -> Value {
         Piece::Media(media) => {
             let own = json!({"banyan": media.own()});
             match &media.name {
-                None => json!({"type": "file", "mediaType": media.mime, "url": media.url, "providerMetadata": own}),
+                None => {
+                    json!({"type": "file", "mediaType": media.mime, "url": media.url, "providerMetadata": own})
+                }
                 Some(name) => json!({"type": "file", "mediaType": media.mime, "url": media.url, "filename": name,
                     "providerMetadata": own}),
             }

@@ -42,7 +42,8 @@ pub fn compare(known: &AgentMessage, new: &AgentMessage) -> Comparison {
 fn begins_with(blocks: &[ContentBlock], these: &[ContentBlock]) -> bool {
     let Some((last, before)) = these.split_last() else { return true };
     let Some(other) = blocks.get(before.len()) else { return false };
-    before.iter().zip(blocks).all(|(one, other)| is_same(one, other)) && (is_same(last, other) || grew(last, other))
+    before.iter().zip(blocks).all(|(one, other)| is_same(one, other))
+        && (is_same(last, other) || grew(last, other))
 }
 
 fn grew(text: &ContentBlock, longer: &ContentBlock) -> bool {

@@ -152,7 +152,7 @@ impl Kept {
     }
 }
 
-/// The same message without what only operators see.
+/// The same message without what only operators see, and without the bytes that attachments hold.
 pub(crate) fn public(mut message: AgentMessage) -> AgentMessage {
     hide(message.content_mut());
     match &mut message {
@@ -169,6 +169,8 @@ fn hide(blocks: &mut [ContentBlock]) {
         match block {
             ContentBlock::FunctionCall(call) => call.arguments = without_technical_details(&call.arguments),
             ContentBlock::FunctionResult(result) => hide(&mut result.content),
+            // What an attachment holds is not told twice.
+            ContentBlock::Image(image) if image.attachment_id.is_some() => image.data.clear(),
             _ => {}
         }
     }

@@ -90,7 +90,7 @@ pub enum Follows {
 pub struct NewEntry {
     /// Its id, always the same for the same message.
     pub id: EntryId,
-    /// What it holds.
+    /// What it holds. What could not be read is not appended; it is there so that others follow it.
     pub body: Body,
     /// What no content holds.
     pub origin: Option<Object>,

@@ -1,6 +1,6 @@
 //! What a message of a chat front end is made of, before a shape gives it a form.
 
-use banyan_model::{ContentBlock, ImageBlock, Json};
+use banyan_model::{ContentBlock, Json};
 use serde_json::{Value, json};
 
 use super::json_of;
@@ -54,7 +54,7 @@ pub(crate) struct Media {
     pub(crate) url: String,
     pub(crate) mime: String,
     pub(crate) name: Option<String>,
-    /// The block that it is, without the bytes that an attachment has.
+    /// The block that it is.
     pub(crate) block: ContentBlock,
 }
 
@@ -67,10 +67,7 @@ impl Media {
                     Some(id) => format!("{attachments}{id}"),
                     None => format!("data:{};base64,{}", image.mime, image.data),
                 };
-                // What an attachment holds is not told twice.
-                let data = if image.attachment_id.is_some() { String::new() } else { image.data.clone() };
-                let block = ContentBlock::Image(ImageBlock { data, ..image.clone() });
-                Some(Self { url, mime: image.mime.clone(), name: None, block })
+                Some(Self { url, mime: image.mime.clone(), name: None, block: block.clone() })
             }
             ContentBlock::File(file) => Some(Self {
                 url: format!("{attachments}{}", file.attachment_id),

@@ -31,6 +31,7 @@ pub(crate) struct Said {
 pub(crate) fn entries_of(said: &Said) -> Result<Vec<NewEntry>, String> {
     let mut entries = Vec::new();
     let (mut told, mut answered) = (0, Vec::new());
+    let pieces = named(said);
     for meta in &said.metas {
         told = told.max(meta.blocks.iter().map(|place| place.at() + 1).max().unwrap_or_default());
         let nested = meta.blocks.iter().filter_map(|place| match place {
@@ -39,9 +40,10 @@ pub(crate) fn entries_of(said: &Said) -> Result<Vec<NewEntry>, String> {
         });
         answered.extend(meta.answers.into_iter().chain(nested));
         if meta.message.is_none() && meta.custom.is_none() {
+            entries.push(NewEntry { id: meta.id.clone(), body: Body::Unreadable, origin: None });
             continue;
         }
-        let body = restored(meta, &said.pieces, said.speaker).ok_or_else(|| {
+        let body = restored(meta, &pieces, said.speaker).ok_or_else(|| {
             format!(
                 "the parts of message `{}` are not those that its metadata tells of; send what was changed as a message of its own, under another id",
                 said.id
@@ -50,7 +52,7 @@ pub(crate) fn entries_of(said: &Said) -> Result<Vec<NewEntry>, String> {
         entries.push(NewEntry { id: meta.id.clone(), body, origin: None });
     }
     let mut rest = Rest { said, entries, block: Vec::new(), first: 0, results: Vec::new() };
-    for (at, piece) in said.pieces[..told].iter().enumerate() {
+    for (at, piece) in pieces[..told].iter().enumerate() {
         if let (Piece::Call(call), false) = (piece, answered.contains(&at)) {
             rest.results.extend(result_of(said, call));
         }
@@ -84,6 +86,17 @@ impl Place {
             Self::At(at) | Self::Renamed { at, .. } | Self::Result { result: at, .. } => *at,
         }
     }
+}
+
+/// The pieces, with the ids that models gave their calls.
+fn named(said: &Said) -> Vec<Piece> {
+    let mut pieces = said.pieces.clone();
+    for place in said.metas.iter().flat_map(|meta| &meta.blocks) {
+        if let (Place::Renamed { id, .. }, Some(Piece::Call(call))) = (place, pieces.get_mut(place.at())) {
+            call.id.clone_from(id);
+        }
+    }
+    pieces
 }
 
 /// The entry that pieces were made of.
@@ -139,13 +152,15 @@ fn block_at(place: &Place, pieces: &[Piece]) -> Option<ContentBlock> {
     match (place, pieces.get(place.at())?) {
         (Place::At(_), Piece::Data { data, .. }) => parse(data),
         (Place::At(_), piece) => block_of(piece),
-        (Place::Renamed { id, .. }, Piece::Call(call)) => {
-            Some(call_block(&Call { id: id.clone(), ..call.clone() }))
-        }
+        (Place::Renamed { .. }, Piece::Call(call)) => Some(call_block(call)),
         (Place::Result { is_error, .. }, Piece::Call(call)) => {
             let content = call.outcome.as_ref()?.content.clone();
             let function_call_id = call.id.clone();
-            Some(ContentBlock::FunctionResult(FunctionResultBlock { function_call_id, content, is_error: *is_error }))
+            Some(ContentBlock::FunctionResult(FunctionResultBlock {
+                function_call_id,
+                content,
+                is_error: *is_error,
+            }))
         }
         _ => None,
     }
@@ -270,7 +285,7 @@ impl Rest<'_> {
         let said = self.said;
         let new = || said.pieces.iter().enumerate().skip(from);
         let content: Vec<ContentBlock> = new().filter_map(|(_, piece)| block_of(piece)).collect();
-        if !content.is_empty() || self.entries.is_empty() {
+        if !content.is_empty() || said.metas.is_empty() {
             let message = AgentMessage::User(UserMessage { content, timestamp: said.time });
             self.push_message(from, message);
         }

@@ -337,11 +337,7 @@ impl Turn {
 
 impl From<&FunctionResultMessage> for Outcome {
     fn from(message: &FunctionResultMessage) -> Self {
-        Self {
-            content: message.content.clone(),
-            details: message.details.clone(),
-            is_error: message.is_error,
-        }
+        Self { content: message.content.clone(), details: message.details.clone(), is_error: message.is_error }
     }
 }
 

@@ -25,14 +25,31 @@ pub(crate) struct Bit {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// A text, of whoever speaks.
-    Text { role: &'static str, text: String },
+    Text {
+        role: &'static str,
+        text: String,
+    },
     /// What a person said that is not only text.
     Parts(Value),
-    Reasoning { text: String, signature: Option<String> },
+    Reasoning {
+        text: String,
+        signature: Option<String>,
+    },
     /// A call, in the message with the bit's id.
-    Call { call: String, name: String, arguments: String },
-    Result { call: String, content: Value, error: Option<String> },
-    Activity { name: String, content: Value },
+    Call {
+        call: String,
+        name: String,
+        arguments: String,
+    },
+    Result {
+        call: String,
+        content: Value,
+        error: Option<String>,
+    },
+    Activity {
+        name: String,
+        content: Value,
+    },
 }
 
 /// The calls of a path. Their ids have to differ, because front ends find calls by them alone.
@@ -92,7 +109,7 @@ pub(crate) fn bits(item: &Item, scene: &Scene, calls: &mut Calls) -> Vec<Bit> {
         }
         AgentMessage::Assistant(assistant) => {
             mark.insert("message".to_owned(), fields_beside(message, &["content"]).into());
-            assistant_bits(&item.id, &assistant.content, mark, calls)
+            assistant_bits(&item.id, &assistant.content, mark, scene, calls)
         }
         AgentMessage::FunctionResult(result) => {
             let outcome = Outcome::from(result);
@@ -126,14 +143,18 @@ pub(crate) fn block_id(entry: &EntryId, block: usize) -> String {
 }
 
 /// An entry of an agent: a message for each text, calls in the message before them, and everything else apart.
-fn assistant_bits(entry: &EntryId, blocks: &[ContentBlock], mark: Object, calls: &mut Calls) -> Vec<Bit> {
+fn assistant_bits(
+    entry: &EntryId,
+    blocks: &[ContentBlock],
+    mark: Object,
+    scene: &Scene,
+    calls: &mut Calls,
+) -> Vec<Bit> {
     let mut bits = Vec::new();
     let mut parent: Option<String> = None;
     let mut mark = Some(mark);
     for (at, block) in blocks.iter().enumerate() {
-        let mut said = mark
-            .take()
-            .unwrap_or_else(|| Object::from_iter([("entry".to_owned(), json!(entry))]));
+        let mut said = mark.take().unwrap_or_else(|| Object::from_iter([("entry".to_owned(), json!(entry))]));
         said.insert("block".to_owned(), at.into());
         let apart = block_id(entry, at);
         let (id, kind) = match block {
@@ -155,7 +176,7 @@ fn assistant_bits(entry: &EntryId, blocks: &[ContentBlock], mark: Object, calls:
                 (id, Kind::Call { call: shown, name, arguments })
             }
             block => {
-                let content = serde_json::to_value(block).unwrap_or_default();
+                let content = apart_content(block, scene);
                 (apart, Kind::Activity { name: "banyan.block".to_owned(), content })
             }
         };
@@ -168,6 +189,18 @@ fn assistant_bits(entry: &EntryId, blocks: &[ContentBlock], mark: Object, calls:
     bits
 }
 
+/// A block that no message of an agent can hold, with an address when it is something to see.
+fn apart_content(block: &ContentBlock, scene: &Scene) -> Value {
+    match Media::of(block, &scene.attachments) {
+        Some(media) => {
+            let mut content = serde_json::to_value(&media.block).unwrap_or_default();
+            content["url"] = media.url.into();
+            content
+        }
+        None => serde_json::to_value(block).unwrap_or_default(),
+    }
+}
+
 fn custom_kind(custom: &CustomMessage, item: &Item, mark: &mut Object) -> Kind {
     if let CustomMessage { display: None, details: None, content, .. } = custom
         && let (SYSTEM, [ContentBlock::Text(block)]) = (custom.custom_type.as_str(), content.as_slice())
@@ -177,9 +210,7 @@ fn custom_kind(custom: &CustomMessage, item: &Item, mark: &mut Object) -> Kind {
     if let Some(part) = item.part_of() {
         // Where it stands is said by the mark; what it is, by the content.
         let (name, data) = match (part.get("format").and_then(Value::as_str), part.get("part")) {
-            (Some(DATA), Some(own)) => {
-                (own["name"].as_str().unwrap_or_default().to_owned(), own["data"].clone())
-            }
+            (Some(DATA), Some(own)) => (own["name"].as_str().unwrap_or_default().to_owned(), own["data"].clone()),
             (format, own) => (format!("part.{}", format.unwrap_or_default()), own.cloned().unwrap_or_default()),
         };
         mark.insert("details".to_owned(), part.into());
@@ -237,7 +268,9 @@ fn add_kept(bits: &mut [Bit], kept: Option<&Kept>) {
     }
     match (&mut first.kind, fields.get("content")) {
         (Kind::Result { content, .. }, Some(kept)) => *content = kept.clone(),
-        (kind @ (Kind::Text { role: "user", .. } | Kind::Parts(_)), Some(kept)) => *kind = Kind::Parts(kept.clone()),
+        (kind @ (Kind::Text { role: "user", .. } | Kind::Parts(_)), Some(kept)) => {
+            *kind = Kind::Parts(kept.clone())
+        }
         _ => {}
     }
     for (key, value) in fields.get("metadata").and_then(Value::as_object).into_iter().flatten() {

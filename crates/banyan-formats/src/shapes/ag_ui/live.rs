@@ -225,7 +225,9 @@ impl Live {
         let (id, metadata) = (&bit.id, &bit.metadata);
         match &bit.kind {
             Kind::Text { role, text } => {
-                events.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": role, "metadata": metadata}));
+                events.push(
+                    json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": role, "metadata": metadata}),
+                );
                 self.open = Some(Open { id: id.clone(), reasoning: false });
                 self.add(text, events);
                 if *role != "assistant" {

@@ -12,7 +12,8 @@ use crate::shapes::{Follows, NewEntry, Posted, PostedMessage, json_of, parse};
 pub(super) fn read(form: &Value, now: i64) -> Result<Posted, String> {
     let list = form.as_array().or_else(|| form.get("messages")?.as_array());
     let list = list.ok_or("the body is neither a list of messages or events nor an object with `messages`")?;
-    let are_events = !list.is_empty() && list.iter().all(|item| item["role"].is_null() || item["type"].is_string());
+    let are_events =
+        !list.is_empty() && list.iter().all(|item| item["role"].is_null() || item["type"].is_string());
     let applied;
     let messages = if are_events {
         applied = apply::messages_of(list);
@@ -24,7 +25,7 @@ pub(super) fn read(form: &Value, now: i64) -> Result<Posted, String> {
     for message in messages {
         take(message, &mut found, now)?;
     }
-    let posted = found.into_iter().filter_map(Found::posted).collect::<Result<_, _>>()?;
+    let posted = found.into_iter().map(Found::posted).collect::<Result<_, _>>()?;
     Ok(Posted { messages: posted, head: None })
 }
 
@@ -43,10 +44,10 @@ impl Found {
         Self { id: id.to_owned(), fields, blocks: Vec::new(), custom: None, kept: Object::new() }
     }
 
-    fn posted(mut self) -> Option<Result<PostedMessage, String>> {
+    fn posted(mut self) -> Result<PostedMessage, String> {
         let body = match self.custom {
             Some(custom) => Body::Custom(custom),
-            None if self.fields.is_empty() => return None,
+            None if self.fields.is_empty() => Body::Unreadable,
             None => {
                 if !self.fields.contains_key("content") {
                     self.blocks.sort_by_key(|(at, _)| *at);
@@ -57,7 +58,7 @@ impl Found {
                 match parse(&Value::Object(self.fields)) {
                     Some(message) => Body::Message(Box::new(message)),
                     None => {
-                        return Some(Err(format!("message `{}` does not say what a message has to say", self.id)));
+                        return Err(format!("message `{}` does not say what a message has to say", self.id));
                     }
                 }
             }
@@ -65,7 +66,7 @@ impl Found {
         let kept = Kept { format: NAME.to_owned(), fields: self.kept };
         let origin = if kept.fields.is_empty() { None } else { Some(kept.into_origin()) };
         let entry = NewEntry { id: EntryId::from(self.id.as_str()), body, origin };
-        Some(Ok(PostedMessage { id: self.id, follows: Follows::Before, entries: vec![entry] }))
+        Ok(PostedMessage { id: self.id, follows: Follows::Before, entries: vec![entry] })
     }
 }
 
@@ -177,7 +178,9 @@ fn take_call(call: &Value, at: usize, message: &str, found: &mut Vec<Found>) -> 
     let function = &call["function"];
     let (id, name, arguments) = (&call["id"], &function["name"], &function["arguments"]);
     let (Some(id), Some(name), Some(arguments)) = (id.as_str(), name.as_str(), arguments.as_str()) else {
-        return Err(format!("a call of message `{message}` needs an `id`, and a `function` with `name` and `arguments`"));
+        return Err(format!(
+            "a call of message `{message}` needs an `id`, and a `function` with `name` and `arguments`"
+        ));
     };
     let id = own["call"].as_str().unwrap_or(id);
     let read: Value = serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into());
@@ -202,7 +205,8 @@ fn tool(message: &Value, own: &Value, id: &str, found: &mut Vec<Found>, now: i64
         _ => content_of(message, own),
     };
     let name = name_of_call(call, found);
-    let fields = json!({"role": "function_result", "function_call_id": call, "function_id": name, "timestamp": now});
+    let fields =
+        json!({"role": "function_result", "function_call_id": call, "function_id": name, "timestamp": now});
     let is_error = own["is_error"] == true || message["error"].is_string();
     let entry = begin(found, own, id, fields, message);
     entry.fields.insert("content".to_owned(), content);
