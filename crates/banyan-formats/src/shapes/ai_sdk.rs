@@ -143,7 +143,12 @@ fn posted(message: &Value, now: i64) -> Result<PostedMessage, String> {
         ending: Ending::Complete,
         fields,
     };
-    Ok(PostedMessage { id: id.to_owned(), follows: Follows::Before, entries: entries_of(&said)? })
+    Ok(PostedMessage {
+        id: id.to_owned(),
+        follows: Follows::Before,
+        entries: entries_of(&said)?,
+        knows_entries: !said.metas.is_empty(),
+    })
 }
 
 fn piece(part: &Value) -> Piece {

@@ -161,7 +161,12 @@ fn posted(item: &Value, now: i64) -> Result<PostedMessage, String> {
         ending: ending(&message["status"]),
         fields: fields_beside(message),
     };
-    Ok(PostedMessage { id: id.to_owned(), follows, entries: entries_of(&said)? })
+    Ok(PostedMessage {
+        id: id.to_owned(),
+        follows,
+        entries: entries_of(&said)?,
+        knows_entries: !said.metas.is_empty(),
+    })
 }
 
 /// What a message says that no entry holds.

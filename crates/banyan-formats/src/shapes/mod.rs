@@ -19,6 +19,7 @@ use serde_json::Value;
 pub use ag_ui::{Left, Live, Told};
 pub use compare::{Comparison, compare};
 pub use item::{Body, Item, Scene};
+pub use turn::entries_by_message;
 
 use crate::history::{json_of, value_of};
 
@@ -72,6 +73,8 @@ pub struct PostedMessage {
     pub follows: Follows,
     /// Its entries, each following the one before.
     pub entries: Vec<NewEntry>,
+    /// Whether it says itself which entries it was made of.
+    pub knows_entries: bool,
 }
 
 /// What a message follows.

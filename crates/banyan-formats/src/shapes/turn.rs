@@ -143,6 +143,12 @@ pub(crate) fn turns(items: &[Item], scene: &Scene) -> Vec<Turn> {
     turns
 }
 
+/// The entries of each message that turns make, in their order.
+pub fn entries_by_message(items: &[Item], scene: &Scene) -> HashMap<EntryId, Vec<EntryId>> {
+    let entries = |turn: Turn| (turn.id, turn.metas.into_iter().map(|meta| meta.id).collect());
+    turns(items, scene).into_iter().map(entries).collect()
+}
+
 /// The turn that has an entry as its last.
 pub(crate) fn turn_ending_in<'a>(turns: &'a [Turn], entry: Option<&EntryId>) -> Option<&'a Turn> {
     entry.and_then(|entry| turns.iter().find(|turn| turn.last == *entry))

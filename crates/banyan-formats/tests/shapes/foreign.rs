@@ -4,6 +4,7 @@ use banyan_formats::shapes::*;
 use banyan_model::*;
 use serde_json::{Value, json};
 
+use crate::given;
 use crate::session::*;
 
 fn ai_sdk() -> Value {
@@ -167,6 +168,25 @@ fn given_messages_of_ag_ui_when_they_go_in_then_each_is_an_entry_with_its_id() {
         }
     }
     assert_eq!(session.post(shape, &out), 0);
+}
+
+#[test]
+fn given_a_client_of_ag_ui_that_knows_no_metadata_when_it_sends_messages_back_then_nothing_is_added() {
+    let shape = find("ag-ui");
+    let mut session = Session::default();
+    session.say("e_1", given::user(vec![given::text("Hi")], 1));
+    let call = given::call("c", "f", &json!({}));
+    let blocks = vec![given::thinking("hm"), given::text("So"), call];
+    session.say("e_2", given::assistant(blocks, StopReason::FunctionCall, 2));
+    session.say("e_3", given::result("c", "f", vec![given::text("1")], 3));
+    let mut shown = session.shown(shape);
+    for message in shown.as_array_mut().unwrap() {
+        message.as_object_mut().unwrap().remove("metadata");
+        for call in message.get_mut("toolCalls").and_then(Value::as_array_mut).into_iter().flatten() {
+            call.as_object_mut().unwrap().remove("metadata");
+        }
+    }
+    assert_eq!(session.post(shape, &shown), 0);
 }
 
 #[test]

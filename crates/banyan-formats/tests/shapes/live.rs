@@ -15,6 +15,7 @@ struct FrontEnd {
     events: Vec<Value>,
     running: bool,
     open: Vec<Value>,
+    left: Left,
 }
 
 impl FrontEnd {
@@ -27,6 +28,11 @@ impl FrontEnd {
                 "RUN_FINISHED" | "RUN_ERROR" => {
                     assert_eq!(self.open, Vec::<Value>::new(), "a run ends with texts open");
                     self.running = false;
+                }
+                "TOOL_CALL_START" => self.open.push(event["toolCallId"].clone()),
+                "TOOL_CALL_END" => {
+                    assert!(self.open.contains(&event["toolCallId"]));
+                    self.open.retain(|id| *id != event["toolCallId"]);
                 }
                 "TEXT_MESSAGE_START" | "REASONING_MESSAGE_START" => {
                     assert!(!self.open.contains(&event["messageId"]));
@@ -42,6 +48,7 @@ impl FrontEnd {
                 }
                 _ => {}
             }
+            self.left.hear(&event);
             self.events.push(event);
         }
     }
@@ -196,11 +203,20 @@ proptest! {
                 }
             }
             // Whoever comes back goes on with what was under way.
-            let mut back = Live::new(session.scene()).resumed(&live.left());
+            let mut back = Live::new(session.scene()).resumed(&front_end.left);
             back.goes_on(&session.path(), status);
-            prop_assert_eq!(back.left(), live.left());
             live = back;
             front_end.hear(live.settle());
+
+            // Wherever in between it left, a snapshot goes on from there.
+            for cut in front_end.events.len().saturating_sub(4)..front_end.events.len() {
+                let mut half = FrontEnd::default();
+                half.hear(front_end.events[..=cut].to_vec());
+                let left = serde_json::from_str(&serde_json::to_string(&half.left).unwrap()).unwrap();
+                let mut back = Live::new(session.scene()).resumed(&left);
+                half.hear(back.snapshot(&session.path(), SessionStatus::Idle, "back"));
+                prop_assert!(!half.running && half.open.is_empty());
+            }
 
             let read = find("ag-ui").read(&session.shown(find("ag-ui")), 7).unwrap();
             let expected: Vec<NewEntry> = read.messages.into_iter().flat_map(|message| message.entries).collect();

@@ -4,6 +4,7 @@
 //! says so; while nobody is said to work on the session, it ends with an answer.
 
 use banyan_model::{AgentMessage, EntryId, SessionStatus, StopReason};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::bits::{Bit, Calls, Kind, bits};
@@ -17,6 +18,8 @@ pub struct Live {
     status: SessionStatus,
     run: Option<String>,
     open: Option<Open>,
+    /// What a front end has begun and can only end, because it left in the middle of it.
+    stale: Vec<(Thing, String)>,
     newest: Option<Item>,
     calls: Calls,
     /// The calls before those of the newest entry.
@@ -47,27 +50,25 @@ impl Live {
             status: SessionStatus::Idle,
             run: None,
             open: None,
+            stale: Vec::new(),
             newest: None,
             calls: Calls::default(),
             calls_before: Calls::default(),
         }
     }
 
-    /// Where a front end is that was told of a run and of a text in it, and comes back.
+    /// Where a front end is that comes back.
     #[must_use]
     pub fn resumed(mut self, left: &Left) -> Self {
         self.run.clone_from(&left.run);
-        self.open = left.text.clone().map(|id| Open { id, reasoning: left.reasoning });
-        self
-    }
-
-    /// What has to be known to go on from here.
-    pub fn left(&self) -> Left {
-        Left {
-            run: self.run.clone(),
-            text: self.open.as_ref().map(|open| open.id.clone()),
-            reasoning: self.open.as_ref().is_some_and(|open| open.reasoning),
+        match left.open.as_slice() {
+            [(Thing::Text, id)] => self.open = Some(Open { id: id.clone(), reasoning: false }),
+            [(Thing::Span, _), (Thing::Thought, id)] => {
+                self.open = Some(Open { id: id.clone(), reasoning: true });
+            }
+            others => self.stale = others.to_vec(),
         }
+        self
     }
 
     /// Tells all messages at once.
@@ -299,28 +300,64 @@ impl Live {
     }
 
     fn close(&mut self, events: &mut Vec<Value>) {
-        let Some(Open { id, reasoning }) = self.open.take() else { return };
-        if reasoning {
-            events.push(json!({"type": "REASONING_MESSAGE_END", "messageId": id}));
-            events.push(json!({"type": "REASONING_END", "messageId": id}));
-        } else {
-            events.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
+        let open = self.open.take().map(|Open { id, reasoning }| match reasoning {
+            true => vec![(Thing::Span, id.clone()), (Thing::Thought, id)],
+            false => vec![(Thing::Text, id)],
+        });
+        for (thing, id) in open.unwrap_or_else(|| std::mem::take(&mut self.stale)).into_iter().rev() {
+            events.push(match thing {
+                Thing::Text => json!({"type": "TEXT_MESSAGE_END", "messageId": id}),
+                Thing::Thought => json!({"type": "REASONING_MESSAGE_END", "messageId": id}),
+                Thing::Span => json!({"type": "REASONING_END", "messageId": id}),
+                Thing::Call => json!({"type": "TOOL_CALL_END", "toolCallId": id}),
+            });
         }
     }
 }
 
-/// What a front end has under way when it leaves.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+/// What a front end has under way, as it follows from the events that it was told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
     /// The run.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<String>,
-    /// The text that is open.
-    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// Whether that is reasoning.
-    #[serde(rename = "g", default, skip_serializing_if = "std::ops::Not::not")]
-    pub reasoning: bool,
+    run: Option<String>,
+    /// What was begun and not ended.
+    #[serde(rename = "o", default, skip_serializing_if = "Vec::is_empty")]
+    open: Vec<(Thing, String)>,
+}
+
+/// Something that events begin and end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Thing {
+    #[serde(rename = "t")]
+    Text,
+    #[serde(rename = "m")]
+    Thought,
+    #[serde(rename = "s")]
+    Span,
+    #[serde(rename = "c")]
+    Call,
+}
+
+impl Left {
+    /// Takes in the next event.
+    pub fn hear(&mut self, event: &Value) {
+        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+        let id = text("messageId");
+        match event["type"].as_str().unwrap_or_default() {
+            "RUN_STARTED" => self.run = Some(text("runId")),
+            "RUN_FINISHED" | "RUN_ERROR" => *self = Self::default(),
+            "TEXT_MESSAGE_START" => self.open.push((Thing::Text, id)),
+            "REASONING_START" => self.open.push((Thing::Span, id)),
+            "REASONING_MESSAGE_START" => self.open.push((Thing::Thought, id)),
+            "TOOL_CALL_START" => self.open.push((Thing::Call, text("toolCallId"))),
+            "TEXT_MESSAGE_END" => self.open.retain(|known| *known != (Thing::Text, id.clone())),
+            "REASONING_END" => self.open.retain(|known| *known != (Thing::Span, id.clone())),
+            "REASONING_MESSAGE_END" => self.open.retain(|known| *known != (Thing::Thought, id.clone())),
+            "TOOL_CALL_END" => self.open.retain(|known| *known != (Thing::Call, text("toolCallId"))),
+            _ => {}
+        }
+    }
 }
 
 const FAILED: &str = "The work on this session failed.";

@@ -66,7 +66,7 @@ impl Found {
         let kept = Kept { format: NAME.to_owned(), fields: self.kept };
         let origin = if kept.fields.is_empty() { None } else { Some(kept.into_origin()) };
         let entry = NewEntry { id: EntryId::from(self.id.as_str()), body, origin };
-        Ok(PostedMessage { id: self.id, follows: Follows::Before, entries: vec![entry] })
+        Ok(PostedMessage { id: self.id, follows: Follows::Before, entries: vec![entry], knows_entries: true })
     }
 }
 
@@ -89,7 +89,7 @@ fn entry_of<'a>(found: &'a mut Vec<Found>, own: &Value) -> Option<&'a mut Found>
 
 fn take(message: &Value, found: &mut Vec<Found>, now: i64) -> Result<(), String> {
     let id = message["id"].as_str().filter(|id| !id.is_empty()).ok_or("every message needs an `id`")?;
-    let own = message["metadata"]["banyan"].clone();
+    let own = own_of(message, id);
     let block = own["block"].as_u64().and_then(|at| usize::try_from(at).ok());
     let ours = own["entry"].is_string();
     let text = || message["content"].as_str().unwrap_or_default().to_owned();
@@ -137,6 +137,17 @@ fn take(message: &Value, found: &mut Vec<Found>, now: i64) -> Result<(), String>
     Ok(())
 }
 
+/// What a message says about the entry that it was told of. Clients that know no metadata keep the id, which says most of it.
+fn own_of(message: &Value, id: &str) -> Value {
+    if message["metadata"]["banyan"].is_object() {
+        return message["metadata"]["banyan"].clone();
+    }
+    match (entry_named(id), id.rsplit_once('#').map(|(_, block)| block.parse::<usize>())) {
+        (entry, Some(Ok(block))) if entry != id => json!({"entry": entry, "block": block}),
+        _ => Value::Null,
+    }
+}
+
 /// The entry of a message: the one that it was told of, or one of its own.
 fn begin<'a>(found: &'a mut Vec<Found>, own: &Value, id: &str, fields: Value, message: &Value) -> &'a mut Found {
     if own["entry"].is_string() {
@@ -150,6 +161,9 @@ fn begin<'a>(found: &'a mut Vec<Found>, own: &Value, id: &str, fields: Value, me
         if let Some(fields) = own["message"].as_object() {
             found[at].fields.extend(fields.clone());
         }
+        return &mut found[at];
+    }
+    if let Some(at) = found.iter().position(|known| known.id == id) {
         return &mut found[at];
     }
     let mut entry = Found::new(id, to_object(fields));
@@ -188,12 +202,20 @@ fn take_call(call: &Value, at: usize, message: &str, found: &mut Vec<Found>) -> 
     let (entry, at) = match entry_of(found, &own) {
         Some(entry) => (Some(entry), own["block"].as_u64().and_then(|at| usize::try_from(at).ok()).unwrap_or(at)),
         // A text comes before the calls of its message.
-        None => (found.iter_mut().rfind(|known| known.id == message), at + 1),
+        None => (found.iter_mut().rfind(|known| known.id == entry_named(message)), at + 1),
     };
     if let (Some(entry), Some(block)) = (entry, parse(&block)) {
         entry.blocks.push((at, block));
     }
     Ok(())
+}
+
+/// The entry that a message's id names.
+fn entry_named(message: &str) -> &str {
+    match message.rsplit_once('#') {
+        Some((entry, block)) if !entry.is_empty() && block.parse::<usize>().is_ok() => entry,
+        _ => message,
+    }
 }
 
 fn tool(message: &Value, own: &Value, id: &str, found: &mut Vec<Found>, now: i64) {
