@@ -57,8 +57,9 @@ fn path(reader: &Reader, shape: &dyn Shape, limit: usize, cursor: Option<&str>) 
     if let Some(last) = items.last().filter(|_| more) {
         let (session, cursor) = (segment(reader.session_id.as_str()), Cursor::After(last.id().clone()).encode());
         let format = shape.name();
-        let next =
-            format!("</v1/sessions/{session}/messages?format={format}&limit={limit}&cursor={cursor}>; rel=\"next\"");
+        let next = format!(
+            "</v1/sessions/{session}/messages?format={format}&limit={limit}&cursor={cursor}>; rel=\"next\""
+        );
         if let Ok(next) = HeaderValue::from_str(&next) {
             response.headers_mut().insert(LINK, next);
         }

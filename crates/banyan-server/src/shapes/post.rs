@@ -9,7 +9,7 @@ use banyan::model::{
 };
 use banyan::{PathState, Whereabouts};
 use banyan_formats::shapes::{
-    Body, Comparison, Follows, NewEntry, Posted, PostedMessage, Shape, compare, last_entries,
+    Body, Comparison, Follows, NewEntry, Posted, PostedMessage, Shape, compare, entries_by_message,
 };
 use hyper::StatusCode;
 use serde::Serialize;
@@ -63,9 +63,11 @@ impl Plan {
             posted.messages.iter().flat_map(|message| &message.entries).map(|entry| entry.id.clone()).collect();
         let (state, places) = reader.store.whereabouts(&reader.session_id, &ids)?;
         let known = ids.into_iter().zip(places).filter(|(_, place)| *place != Whereabouts::Nowhere);
-        let mut parents = Parents { reader, state, known: known.map(|(id, _)| id).collect(), ..Parents::new(reader)? };
+        let known = known.map(|(id, _)| id).collect();
+        let mut parents = Parents { reader, state, known, ends: HashMap::new(), there: None, before: None };
         let mut steps = Vec::new();
         for message in posted.messages {
+            parents.must_know_entries(&message)?;
             let mut parent = parents.parent_of(&message)?;
             for entry in message.entries {
                 let id = entry.id.clone();
@@ -106,7 +108,9 @@ impl Plan {
                         origin: None,
                     };
                     if !reader.store.update_message(request).await?.updated {
-                        return Err(conflict(format!("entry `{entry}` was changed meanwhile; send the same again")));
+                        return Err(conflict(format!(
+                            "entry `{entry}` was changed meanwhile; send the same again"
+                        )));
                     }
                     written.extended.push(entry);
                 }
@@ -169,18 +173,12 @@ struct Parents<'a> {
     known: HashSet<EntryId>,
     /// The last entry of each message that was posted.
     ends: HashMap<String, EntryId>,
-    /// The last entry of each message that is there, once somebody asked.
-    there: Option<HashMap<EntryId, EntryId>>,
+    /// The entries of each message that is there, once somebody asked.
+    there: Option<HashMap<EntryId, Vec<EntryId>>>,
     before: Option<EntryId>,
 }
 
-impl<'a> Parents<'a> {
-    fn new(reader: &'a Reader) -> Result<Self, Error> {
-        let state = reader.state()?;
-        let (known, ends) = (HashSet::new(), HashMap::new());
-        Ok(Self { reader, state, known, ends, there: None, before: None })
-    }
-
+impl Parents<'_> {
     fn parent_of(&mut self, message: &PostedMessage) -> Result<Option<EntryId>, Problem> {
         let is_there = message.entries.first().is_some_and(|entry| self.known.contains(&entry.id));
         match &message.follows {
@@ -201,16 +199,40 @@ impl<'a> Parents<'a> {
 
     /// The last entry of a message that is there.
     fn end_of(&mut self, id: &str) -> Result<EntryId, Problem> {
-        if self.there.is_none() {
-            let (items, leaf) = self.reader.tree()?;
-            let mut scene = self.reader.scene(&self.state);
-            scene.leaf = leaf;
-            self.there = Some(last_entries(&items, &scene));
+        let end = self.there()?.get(id).and_then(|entries| entries.last().cloned());
+        end.ok_or_else(|| Error::parent_not_found(&self.reader.session_id, &EntryId::from(id)).into())
+    }
+
+    /// Refuses a message that is there and does not say what it was made of, when that would add the same a second time.
+    fn must_know_entries(&mut self, message: &PostedMessage) -> Result<(), Problem> {
+        let is_known = |known: &HashSet<EntryId>, entry: &NewEntry| known.contains(&entry.id);
+        let begun = message.entries.first().is_some_and(|entry| is_known(&self.known, entry));
+        let goes_on = message.entries.iter().any(|entry| !is_known(&self.known, entry));
+        if message.knows_entries || !begun || !goes_on {
+            return Ok(());
         }
-        let end = self.there.as_ref().and_then(|there| there.get(id));
-        end.cloned().ok_or_else(|| {
-            Error::parent_not_found(&self.reader.session_id, &EntryId::from(id)).into()
-        })
+        let made_of = self.there()?.get(message.id.as_str()).cloned().unwrap_or_default();
+        let told = |id: &EntryId| message.entries.iter().any(|entry| entry.id == *id);
+        match made_of.iter().all(told) {
+            true => Ok(()),
+            false => Err(conflict(format!(
+                "message `{}` is there already, and its metadata was left out; send it with the metadata that this server gave it",
+                message.id
+            ))),
+        }
+    }
+
+    fn there(&mut self) -> Result<&HashMap<EntryId, Vec<EntryId>>, Error> {
+        let there = match self.there.take() {
+            Some(there) => there,
+            None => {
+                let (items, leaf) = self.reader.tree()?;
+                let mut scene = self.reader.scene(&self.state);
+                scene.leaf = leaf;
+                entries_by_message(&items, &scene)
+            }
+        };
+        Ok(self.there.insert(there))
     }
 }
 

@@ -65,7 +65,12 @@ impl Reader {
     }
 
     /// At most so many turns of a path, from its beginning or from after an entry.
-    pub(crate) fn turns(&self, leaf: Option<&EntryId>, after: Option<EntryId>, limit: usize) -> Result<Turns, Error> {
+    pub(crate) fn turns(
+        &self,
+        leaf: Option<&EntryId>,
+        after: Option<EntryId>,
+        limit: usize,
+    ) -> Result<Turns, Error> {
         let mut items: Vec<Item> = Vec::new();
         let mut begun = 0;
         let mut next = leaf.map(|_| after.map_or(Stretch::Oldest, Stretch::After));
