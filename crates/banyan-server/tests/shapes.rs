@@ -4,17 +4,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "what is shared with other tests is used in part")]
 
+#[path = "history/front_end.rs"]
+mod front_end;
 #[path = "events/support.rs"]
 mod support;
-
-mod history {
-    pub(crate) mod front_end;
-}
 
 mod shapes {
     mod events;
     mod judges;
     mod messages;
     mod posting;
-    pub(crate) mod sample;
+    mod sample;
 }

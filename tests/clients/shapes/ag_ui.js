@@ -16,7 +16,7 @@ const source = new Subject();
 const checked = source.pipe(enforceEvents(), verifyEvents(false), share());
 let messages = [];
 const input = { threadId: "t", runId: "r", messages: [], tools: [], context: [], state: {}, forwardedProps: {} };
-defaultApplyEvents(input, checked, {}, []).subscribe({
+defaultApplyEvents(input, checked, { messages: [], state: {} }, []).subscribe({
   next: (mutation) => (messages = mutation.messages ?? messages),
   error: fail,
 });
@@ -27,8 +27,10 @@ let ready = false;
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 const isLast = (message) => message?.role === "assistant" && message.content === last;
 
-/** Hands frames over one by one, until the connection ends or is cut; the last id that was seen. */
-async function listen(id) {
+let id;
+
+/** Hands frames over one by one, until the connection ends or is cut. */
+async function listen() {
   const cut = new AbortController();
   const response = await fetch(url, { signal: cut.signal, headers: id ? { "Last-Event-ID": id } : {} });
   if (!response.ok) fail(new Error(await response.text()));
@@ -49,18 +51,17 @@ async function listen(id) {
           console.log("ready");
         }
         if (["RUN_FINISHED", "RUN_ERROR"].includes(event.type) && messages.some(isLast)) {
-          console.log(JSON.stringify({ messages, types }), "");
+          console.log(JSON.stringify({ messages, types }));
           process.exit(0);
         }
         heard += 1;
         if (heard === every) {
           cut.abort();
-          return id;
+          return;
         }
       }
     }
   }
-  return id;
 }
 
-for (let id; ; ) id = await listen(id).catch((error) => (error.name === "AbortError" ? id : fail(error)));
+for (;;) await listen().catch((error) => error.name === "AbortError" || fail(error));

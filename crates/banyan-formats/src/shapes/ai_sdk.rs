@@ -48,7 +48,13 @@ fn message(turn: &Turn) -> Value {
     message.insert("id".to_owned(), json!(turn.id));
     message.insert("role".to_owned(), turn.speaker.as_str().into());
     message.insert("metadata".to_owned(), metadata);
-    let mut parts: Vec<Value> = turn.pieces.iter().map(part).collect();
+    let mut parts: Vec<Value> = Vec::with_capacity(turn.pieces.len());
+    for (at, piece) in turn.pieces.iter().enumerate() {
+        if turn.begins_step(at) {
+            parts.push(json!({"type": STEP}));
+        }
+        parts.push(part(piece));
+    }
     // The SDK refuses a message of a person that has no part.
     if parts.is_empty() && turn.speaker != Speaker::Assistant {
         parts.push(json!({"type": NOTHING, "data": null}));
@@ -61,6 +67,9 @@ fn message(turn: &Turn) -> Value {
     message.insert("parts".to_owned(), parts.into());
     Value::Object(message)
 }
+
+/// The part before what a model said after it had seen results.
+const STEP: &str = "step-start";
 
 /// The part of a message in which nothing was said.
 const NOTHING: &str = "data-nothing";
@@ -125,7 +134,7 @@ fn posted(message: &Value, now: i64) -> Result<PostedMessage, String> {
     let (mut pieces, mut steps) = (Vec::new(), Vec::new());
     for part in parts {
         match part["type"].as_str() {
-            Some("step-start") => steps.push(pieces.len()),
+            Some(STEP) => steps.push(pieces.len()),
             Some(NOTHING) => {}
             _ => pieces.push(piece(part)),
         }

@@ -170,6 +170,18 @@ impl Turn {
         }
     }
 
+    /// Whether a model went on with this piece after others of the same turn.
+    pub(crate) fn begins_step(&self, at: usize) -> bool {
+        let by_model = |meta: &&Meta| {
+            meta.message.as_ref().is_some_and(|message| message.get("role") == Some(&json!("assistant")))
+        };
+        let first = |meta: &Meta| match meta.blocks.first() {
+            Some(Place::At(first) | Place::Renamed { at: first, .. }) => *first == at,
+            Some(Place::Result { .. }) | None => false,
+        };
+        at > 0 && self.metas.iter().filter(by_model).any(first)
+    }
+
     fn take(&mut self, item: &Item, scene: &Scene) {
         self.last = item.id.clone();
         let id = item.id.clone();

@@ -62,6 +62,7 @@ fn given_a_turn_with_a_call_when_the_ai_sdk_reads_it_then_it_is_one_message_with
             {"type": "reasoning", "text": "I multiply.", "state": "done"},
             {"type": "dynamic-tool", "toolName": "multiply", "toolCallId": "c", "state": "output-available",
                 "input": {"a": 6, "b": 7}, "output": "42"},
+            {"type": "step-start"},
             {"type": "text", "text": "It is 42.", "state": "done"},
         ])
     );

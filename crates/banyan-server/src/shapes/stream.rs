@@ -160,10 +160,12 @@ impl Stream {
         let Path { items, revision } = self.reading(move || reader.path(leaf.as_ref())).await?;
         let mut live = Live::new(self.reader.scene(&state)).resumed(&mark.left);
         live.goes_on(&items, doing(&state));
+        let events = live.settle();
         let mut follower = Follower::new(live, &items, revision, &state);
         follower.seen = follower.seen.max(mark.position);
+        let text = self.written.frames(&events, &follower);
         self.stage = Stage::Follows(Box::new(follower));
-        Ok(None)
+        Ok(if text.is_empty() { None } else { Some(text) })
     }
 
     /// Tells all messages.
@@ -287,13 +289,15 @@ impl Written {
         self.write(events, follower.seen, None)
     }
 
-    /// Only who has seen the last of these frames is where the follower is. Who leaves before is told everything again, and what is
-    /// under way then is in the id of the frame that it has seen.
+    /// Only who has seen the last of these frames, or all messages among them, is where the follower is. Who leaves before is told
+    /// everything again, and what is under way then is in the id of the frame that it has seen.
     fn write(&mut self, events: &[Value], position: Position, leaf: Option<String>) -> Bytes {
         let mut text = String::new();
+        let mut all_told = false;
         for (at, event) in events.iter().enumerate() {
             self.left.hear(event);
-            let leaf = leaf.clone().filter(|_| at + 1 == events.len());
+            all_told |= event["type"] == "MESSAGES_SNAPSHOT";
+            let leaf = leaf.clone().filter(|_| all_told || at + 1 == events.len());
             let id = Mark { position, leaf, left: self.left.clone() }.encode();
             if id != self.id {
                 let _ = writeln!(text, "id: {id}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::sample::{assistant, everything, text};
-use crate::history::front_end::*;
+use crate::front_end::*;
 use crate::support::*;
 
 const PATH: &str = "/v1/sessions/s/events?format=ag-ui";
@@ -88,7 +88,10 @@ fn given_another_branch_or_a_change_of_the_past_when_it_happens_then_all_is_told
     assert_eq!(heard.until(&mut stream, "RUN_FINISHED"), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
     server.extend("s", entry(1).as_str().unwrap(), "!");
     heard.until(&mut stream, "RUN_FINISHED");
-    server.call("update-message", json!({"session_id": "s", "entry_id": entry(0), "content": [text("asked otherwise")]}));
+    server.call(
+        "update-message",
+        json!({"session_id": "s", "entry_id": entry(0), "content": [text("asked otherwise")]}),
+    );
     heard.until(&mut stream, "MESSAGES_SNAPSHOT");
     let messages = server.get("/v1/sessions/s/messages?format=ag-ui").json();
     assert_eq!(heard.events.last().unwrap()["messages"], messages);

@@ -4,11 +4,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::mpsc::channel;
 
 use serde_json::{Value, json};
 
 use super::sample::{assistant, call, everything, result, text};
-use crate::history::front_end::*;
+use crate::front_end::*;
 use crate::support::*;
 
 /// Node.js with a script, among the packages that it judges by; or why there is none.
@@ -112,8 +113,12 @@ fn followed(mut command: Command, cut_after: Option<usize>) {
     let url = format!("http://{}/v1/sessions/s/events?format=ag-ui", server.at);
     command.arg(url).arg("The end.").args(cut_after.map(|count| count.to_string())).stdout(Stdio::piped());
     let mut listener = Listener(command.spawn().unwrap());
-    let mut lines = BufReader::new(listener.0.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert_eq!(lines.next().unwrap(), "ready");
+    let (says, said) = channel();
+    let out = BufReader::new(listener.0.stdout.take().unwrap());
+    std::thread::spawn(move || out.lines().for_each(|line| says.send(line.unwrap()).unwrap()));
+    let hear =
+        |what: &str| said.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("the client should tell {what}"));
+    assert_eq!(hear("that it is ready"), "ready");
 
     server.say("s", user("Without a status", 1));
     server.say("s", assistant(json!([text("So.")]), "end"));
@@ -142,7 +147,7 @@ fn followed(mut command: Command, cut_after: Option<usize>) {
     extend(&entry, 0, " end.");
     server.set_status("s", "done");
 
-    let said: Value = serde_json::from_str(&lines.next().expect("what the client has")).unwrap();
+    let said: Value = serde_json::from_str(&hear("what it has")).unwrap();
     // Whoever follows sees no difference between results that failed and others, so that is left to snapshots.
     let told = |messages: &Value| -> Vec<Value> {
         let mut messages = messages.as_array().unwrap().clone();

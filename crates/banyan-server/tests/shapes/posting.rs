@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::sample::everything;
-use crate::history::front_end::*;
+use crate::front_end::*;
 use crate::support::Server;
 
 const NAMES: [&str; 3] = ["assistant-ui", "ai-sdk", "ag-ui"];
@@ -39,7 +39,8 @@ fn given_what_the_server_said_when_it_is_posted_to_another_session_then_that_loo
         let form = server.get(&address("s", name)).json();
         assert!(added(&server.post(&address(name, name), &form)) > 8);
         let copy = server.get(&address(name, name)).text;
-        let same: Value = serde_json::from_str(&copy.replace(&format!("/{name}/attachments"), "/s/attachments")).unwrap();
+        let same: Value =
+            serde_json::from_str(&copy.replace(&format!("/{name}/attachments"), "/s/attachments")).unwrap();
         assert_eq!(same, form, "{name}");
         assert_eq!(added(&server.post(&address(name, name), &form)), 0, "{name}");
     }
@@ -50,8 +51,10 @@ fn given_a_conversation_that_goes_on_when_only_what_is_new_is_posted_then_it_fol
     let server = Server::new();
     everything(&server);
     let tree = server.get(&address("s", "assistant-ui")).json();
-    let message = |id: &str| json!({"id": id, "role": "user", "createdAt": "2026-01-22T21:47:28.000Z", "attachments": [],
-        "content": [{"type": "text", "text": id}], "metadata": {"custom": {}}});
+    let message = |id: &str| {
+        json!({"id": id, "role": "user", "createdAt": "2026-01-22T21:47:28.000Z", "attachments": [],
+        "content": [{"type": "text", "text": id}], "metadata": {"custom": {}}})
+    };
     // The answer to the first question is a turn of several entries; what follows it, follows its last one.
     let parent = tree["messages"][1]["message"]["id"].clone();
     let body = json!({"headId": "new", "messages": [{"parentId": parent, "message": message("new")}]});
@@ -71,8 +74,10 @@ fn given_a_conversation_that_goes_on_when_only_what_is_new_is_posted_then_it_fol
 fn given_a_message_that_grew_when_it_is_posted_again_then_it_is_longer() {
     let server = Server::new();
     server.session("s");
-    let message = |parts: Value| json!([{"id": "u", "role": "user", "parts": [{"type": "text", "text": "Hi"}]},
-        {"id": "m", "role": "assistant", "parts": parts}]);
+    let message = |parts: Value| {
+        json!([{"id": "u", "role": "user", "parts": [{"type": "text", "text": "Hi"}]},
+        {"id": "m", "role": "assistant", "parts": parts}])
+    };
     let post = |parts: Value| server.post(&address("s", "ai-sdk"), &message(parts));
     assert_eq!(added(&post(json!([{"type": "text", "text": "Hel"}]))), 2);
     let call = json!({"type": "dynamic-tool", "toolName": "f", "toolCallId": "t", "state": "input-available", "input": {}});
@@ -81,7 +86,10 @@ fn given_a_message_that_grew_when_it_is_posted_again_then_it_is_longer() {
     // A copy from before is no news.
     assert_eq!(post(json!([{"type": "text", "text": "Hel"}])).json(), json!({"added": [], "extended": []}));
     let shown = server.get(&address("s", "ai-sdk")).json();
-    assert_eq!((&shown[1]["parts"][0]["text"], &shown[1]["parts"][1]["state"]), (&json!("Hello"), &json!("input-available")));
+    assert_eq!(
+        (&shown[1]["parts"][0]["text"], &shown[1]["parts"][1]["state"]),
+        (&json!("Hello"), &json!("input-available"))
+    );
 }
 
 #[test]
@@ -98,16 +106,26 @@ fn given_something_that_contradicts_the_session_when_it_is_posted_then_it_is_ref
     nameless["metadata"] = Value::Null;
     let mut torn = shown[1].clone();
     torn["parts"].as_array_mut().unwrap().remove(0);
-    for (status, body) in [(409, json!([new, edited])), (409, json!([new, nameless])), (400, json!([new, torn])), (400, json!({"a": 1}))] {
+    for (status, body) in [
+        (409, json!([new, edited])),
+        (409, json!([new, nameless])),
+        (400, json!([new, torn])),
+        (400, json!({"a": 1})),
+    ] {
         let answer = server.post(&address("s", "ai-sdk"), &body);
         assert_eq!(answer.status, status, "{answer:?}");
     }
     let root = json!({"id": "root", "role": "user", "content": [{"type": "text", "text": "again"}]});
-    for (parent, refused) in [(Value::Null, (409, "session/conflict")), (json!("nobody"), (404, "session/parent_not_found"))] {
+    for (parent, refused) in
+        [(Value::Null, (409, "session/conflict")), (json!("nobody"), (404, "session/parent_not_found"))]
+    {
         let body = json!({"messages": [{"parentId": parent, "message": root}]});
         let answer = server.post(&address("s", "assistant-ui"), &body);
         assert_eq!(answer.refused(), (refused.0, refused.1.to_owned()), "{answer:?}");
     }
-    assert_eq!(server.post(&address("no", "ai-sdk"), &json!([new])).refused(), (404, "session/not_found".to_owned()));
+    assert_eq!(
+        server.post(&address("no", "ai-sdk"), &json!([new])).refused(),
+        (404, "session/not_found".to_owned())
+    );
     assert_eq!(server.call("tree", json!({"session_id": "s"})), before);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::history::front_end::user;
+use crate::front_end::user;
 use crate::support::Server;
 
 pub(crate) fn assistant(content: Value, stop_reason: &str) -> Value {
@@ -29,10 +29,8 @@ pub(crate) fn text(text: &str) -> Value {
 pub(crate) fn everything(server: &Server) {
     server.session("s");
     let say = |message: Value| server.say("s", message);
-    let file = server.call(
-        "put-attachment",
-        json!({"session_id": "s", "name": "a.txt", "mime": "text/plain", "data": "AAAA"}),
-    );
+    let file = server
+        .call("put-attachment", json!({"session_id": "s", "name": "a.txt", "mime": "text/plain", "data": "AAAA"}));
     say(json!({"role": "user", "timestamp": 1000, "content": [text("Look at this"),
         {"type": "image", "mime": "image/png", "data": "AAAA"}, file["block"]]}));
     let thinking = json!({"type": "thinking", "text": "Hm.", "signature": "seal"});
@@ -49,6 +47,9 @@ pub(crate) fn everything(server: &Server) {
     say(assistant(json!([text("No.")]), "aborted"));
     // Another answer to the second question, and another end of the first one.
     for (parent, words) in [(&branch, "41, perhaps."), (&second, "Yes.")] {
-        server.call("append", json!({"session_id": "s", "parent_id": parent, "message": assistant(json!([text(words)]), "end")}));
+        server.call(
+            "append",
+            json!({"session_id": "s", "parent_id": parent, "message": assistant(json!([text(words)]), "end")}),
+        );
     }
 }

@@ -77,7 +77,9 @@ impl Live {
         self.status = status;
         self.close(&mut events);
         self.begin_run(run, &mut events);
-        events.push(json!({"type": "MESSAGES_SNAPSHOT", "messages": self.look(items)}));
+        // AG-UI's client keeps activities that a snapshot does not have, unless it is told that there are no others.
+        let all = json!({"@ag-ui/client": {"authoritativeActivityTypes": null}});
+        events.push(json!({"type": "MESSAGES_SNAPSHOT", "messages": self.look(items), "metadata": all}));
         if status != SessionStatus::Working {
             self.end_run(None, &mut events);
         }
