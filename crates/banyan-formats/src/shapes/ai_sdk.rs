@@ -4,9 +4,10 @@ use banyan_model::Object;
 use serde_json::{Value, json};
 
 use super::item::{Item, Kept, Scene};
+use super::meta::Meta;
 use super::piece::{Call, Media, Outcome, Piece};
 use super::restore::{Said, entries_of};
-use super::turn::{Ending, Meta, Speaker, Turn, turns};
+use super::turn::{Ending, Speaker, Turn, turns};
 use super::{Extent, Follows, Posted, PostedMessage, Shape, json_of, parse, value_of};
 
 /// See the module.

@@ -8,6 +8,7 @@ mod ai_sdk;
 mod assistant_ui;
 mod compare;
 mod item;
+mod meta;
 mod piece;
 mod restore;
 mod turn;

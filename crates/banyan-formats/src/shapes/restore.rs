@@ -1,15 +1,16 @@
 //! Messages of a front end become entries: the same that they were made of, or new ones whose ids follow from the message.
 
 use banyan_model::{
-    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, CustomPayload, EntryId, FunctionCallBlock,
-    FunctionResultBlock, FunctionResultMessage, Json, Object, StopReason, ThinkingBlock, UserMessage,
+    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, EntryId, FunctionCallBlock,
+    FunctionResultMessage, Json, Object, StopReason, ThinkingBlock, UserMessage,
 };
 use serde_json::{Value, json};
 
 use super::item::{Body, DATA, Kept, PART, SYSTEM};
+use super::meta::{Meta, Place, restored};
 use super::piece::{Call, Outcome, Piece};
-use super::turn::{Ending, Meta, Place, Speaker};
-use super::{NewEntry, json_of, parse};
+use super::turn::{Ending, Speaker};
+use super::{NewEntry, json_of};
 
 /// A message as a shape read it.
 pub(crate) struct Said {
@@ -80,14 +81,6 @@ pub(crate) fn derived_id(message: &str, what: &str) -> EntryId {
     EntryId::from(format!("e_{}", &hex[..32]))
 }
 
-impl Place {
-    fn at(&self) -> usize {
-        match self {
-            Self::At(at) | Self::Renamed { at, .. } | Self::Result { result: at, .. } => *at,
-        }
-    }
-}
-
 /// The pieces, with the ids that models gave their calls.
 fn named(said: &Said) -> Vec<Piece> {
     let mut pieces = said.pieces.clone();
@@ -99,74 +92,7 @@ fn named(said: &Said) -> Vec<Piece> {
     pieces
 }
 
-/// The entry that pieces were made of.
-fn restored(meta: &Meta, pieces: &[Piece], speaker: Speaker) -> Option<Body> {
-    if let Some(custom_type) = &meta.custom {
-        let [Place::At(at)] = meta.blocks.as_slice() else { return None };
-        let Piece::Data { data, .. } = pieces.get(*at)? else { return None };
-        return Some(Body::Custom(CustomPayload { custom_type: custom_type.clone(), data: json_of(data) }));
-    }
-    let mut fields = meta.message.clone()?;
-    match fields.get("role")?.as_str()? {
-        "user" | "assistant" => {
-            let blocks = meta.blocks.iter().map(|place| block_at(place, pieces)).collect::<Option<Vec<_>>>()?;
-            fields.insert("content".to_owned(), serde_json::to_value(blocks).ok()?);
-        }
-        "function_result" => match (meta.answers, meta.blocks.as_slice()) {
-            (Some(at), _) => {
-                let Piece::Call(Call { outcome: Some(outcome), .. }) = pieces.get(at)? else { return None };
-                fields.insert("content".to_owned(), serde_json::to_value(&outcome.content).ok()?);
-                fields.insert("details".to_owned(), super::value_of(&outcome.details));
-                fields.insert("is_error".to_owned(), outcome.is_error.into());
-            }
-            (None, [Place::At(at)]) => fields.extend(data_at(*at, pieces)?),
-            _ => return None,
-        },
-        _ => {
-            let [Place::At(at)] = meta.blocks.as_slice() else { return None };
-            let piece = pieces.get(*at)?;
-            let user_at = Some(*at).filter(|_| speaker == Speaker::User);
-            match (piece, apart(piece, user_at)) {
-                (_, Some(details)) if fields.get("custom_type")? == PART => {
-                    fields.insert("content".to_owned(), json!([]));
-                    fields.insert("details".to_owned(), details);
-                }
-                (Piece::Text(text), _) => {
-                    fields.insert("content".to_owned(), json!([{"type": "text", "text": text}]));
-                }
-                _ => fields.extend(data_at(*at, pieces)?),
-            }
-        }
-    }
-    parse(&Value::Object(fields)).map(|message| Body::Message(Box::new(message)))
-}
-
-fn data_at(at: usize, pieces: &[Piece]) -> Option<Object> {
-    match pieces.get(at)? {
-        Piece::Data { data: Value::Object(data), .. } => Some(data.clone()),
-        _ => None,
-    }
-}
-
-fn block_at(place: &Place, pieces: &[Piece]) -> Option<ContentBlock> {
-    match (place, pieces.get(place.at())?) {
-        (Place::At(_), Piece::Data { data, .. }) => parse(data),
-        (Place::At(_), piece) => block_of(piece),
-        (Place::Renamed { .. }, Piece::Call(call)) => Some(call_block(call)),
-        (Place::Result { is_error, .. }, Piece::Call(call)) => {
-            let content = call.outcome.as_ref()?.content.clone();
-            let function_call_id = call.id.clone();
-            Some(ContentBlock::FunctionResult(FunctionResultBlock {
-                function_call_id,
-                content,
-                is_error: *is_error,
-            }))
-        }
-        _ => None,
-    }
-}
-
-fn block_of(piece: &Piece) -> Option<ContentBlock> {
+pub(crate) fn block_of(piece: &Piece) -> Option<ContentBlock> {
     match piece {
         Piece::Text(text) => Some(ContentBlock::text(text.as_str())),
         Piece::Reasoning { text, signature } => {
@@ -178,7 +104,7 @@ fn block_of(piece: &Piece) -> Option<ContentBlock> {
     }
 }
 
-fn call_block(call: &Call) -> ContentBlock {
+pub(crate) fn call_block(call: &Call) -> ContentBlock {
     ContentBlock::FunctionCall(FunctionCallBlock {
         id: call.id.clone(),
         function_id: call.name.clone(),
@@ -187,7 +113,7 @@ fn call_block(call: &Call) -> ContentBlock {
 }
 
 /// What is kept of a piece that no block holds.
-fn apart(piece: &Piece, user_at: Option<usize>) -> Option<Value> {
+pub(crate) fn apart(piece: &Piece, user_at: Option<usize>) -> Option<Value> {
     let mut details = match piece {
         Piece::Part { format, part } => json!({"format": format, "part": part}),
         Piece::Data { name, data } => json!({"format": DATA, "part": {"name": name, "data": data}}),

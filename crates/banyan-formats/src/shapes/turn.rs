@@ -2,13 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use banyan_model::{
-    AgentMessage, ContentBlock, CustomMessage, EntryId, FunctionResultMessage, Object, StopReason,
-};
-use serde::{Deserialize, Serialize};
+use banyan_model::{AgentMessage, ContentBlock, CustomMessage, EntryId, FunctionResultMessage, StopReason};
 use serde_json::{Value, json};
 
 use super::item::{Body, DATA, Item, Kept, SYSTEM, Scene, fields_beside};
+use super::meta::{Meta, Place};
 use super::piece::{Call, Media, Outcome, Piece};
 use crate::history::Standing;
 
@@ -71,40 +69,6 @@ pub(crate) enum Ending {
     TooLong,
     Cancelled,
     Failed(Option<String>),
-}
-
-/// What has to be known besides the pieces to make the same entry of them again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Meta {
-    pub(crate) id: EntryId,
-    /// What became of each block, in their order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) blocks: Vec<Place>,
-    /// The call that it is the result of, by its place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) answers: Option<usize>,
-    /// The message without what the pieces say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) message: Option<Object>,
-    /// The type of an application's own data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) custom: Option<String>,
-}
-
-/// What became of a block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Place {
-    /// The piece at this place.
-    At(usize),
-    /// A call at this place, which the model gave another id.
-    Renamed { at: usize, id: String },
-    /// The result of the call at this place.
-    Result {
-        result: usize,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        is_error: Option<bool>,
-    },
 }
 
 /// The turns of a tree or of a path, each after the one that it follows. A turn ends where branches begin, and at the active

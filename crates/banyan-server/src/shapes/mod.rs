@@ -1,6 +1,7 @@
 //! Sessions in the shapes of chat front ends, by `?format=`: messages out (`get.rs`) and in (`post.rs`), and AG-UI's events live
 //! (`stream.rs`). What a shape is, `banyan-formats` says. `docs/shapes.md` has the rules.
 
+mod follow;
 mod get;
 mod post;
 mod read;

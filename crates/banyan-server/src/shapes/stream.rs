@@ -1,30 +1,24 @@
 //! `GET /v1/sessions/{session_id}/events?format=ag-ui`: the messages that there are, and from then on what happens, as AG-UI tells it.
 
 use std::convert::Infallible;
-use std::fmt::Write;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
-use banyan::model::{
-    EntryId, Error, ErrorCode, Event, EventPayload, EventType, MessageUpdatedEvent, Position, Revision, SessionId,
-    SessionStatus,
-};
-use banyan::{LeafWatch, PathState, Whereabouts};
-use banyan_formats::history::Standing;
-use banyan_formats::shapes::{Item, Left, Live, Told};
+use banyan::LeafWatch;
+use banyan::model::{Error, ErrorCode, EventPayload, EventType, Position, SessionId, SessionStatus};
+use banyan_formats::shapes::{Left, Live, Scene, Told};
 use bytes::Bytes;
 use futures_util::stream;
-use serde_json::Value;
 use tokio::sync::Semaphore;
 
+use super::follow::{Follower, doing};
 use super::read::{Path, Reader};
-use super::resume::{Mark, tag};
+use super::resume::{Mark, Written, tag};
 use super::{OF_EVENTS, only};
 use crate::app::Shared;
 use crate::caller::Caller;
 use crate::events::{self, COMMENT, Feed, Frame, News, Session, event_stream, read};
-use crate::history::standing;
 use crate::problem::Problem;
 
 /// What messages are changed by.
@@ -32,7 +26,6 @@ const TYPES: [EventType; 4] =
     [EventType::MessageAdded, EventType::MessageUpdated, EventType::StatusChanged, EventType::Deleted];
 
 const GONE: &str = "The session was deleted.";
-const ABANDONED: &str = "Whoever worked on this session has gone away.";
 
 /// Opens the stream. The query has a format.
 pub(crate) async fn open(
@@ -238,8 +231,7 @@ impl Stream {
 
     /// The last frames of a session that is gone.
     fn gone(&mut self, left: Left, position: Position) -> Bytes {
-        let scene =
-            banyan_formats::shapes::Scene { session_id: self.reader.session_id.to_string(), ..Default::default() };
+        let scene = Scene { session_id: self.reader.session_id.to_string(), ..Scene::default() };
         let mut live = Live::new(scene).resumed(&left);
         let events = live.status_changed(SessionStatus::Error, Some(GONE), &position.to_string());
         let (leaf, seen) = (None, position);
@@ -261,145 +253,4 @@ fn deleted(frames: &[Frame]) -> Option<Position> {
         Frame::Event(event) if matches!(event.payload, EventPayload::Deleted(_)) => Some(event.position),
         _ => None,
     })
-}
-
-/// What a session is doing, as far as anybody can tell.
-fn doing(state: &PathState) -> SessionStatus {
-    match standing(state.status, state.updated_at) {
-        Standing::Abandoned => SessionStatus::Error,
-        Standing::Over | Standing::Running | Standing::Failed => state.status,
-    }
-}
-
-/// What was written, and what the front end has under way because of it.
-#[derive(Default)]
-struct Written {
-    left: Left,
-    id: String,
-}
-
-impl Written {
-    /// Events that bring a front end to where the follower is.
-    fn frames(&mut self, events: &[Value], follower: &Follower) -> Bytes {
-        self.write(events, follower.seen, Some(tag(follower.leaf.as_ref())))
-    }
-
-    /// Events after which more is to come.
-    fn unfinished(&mut self, events: &[Value], follower: &Follower) -> Bytes {
-        self.write(events, follower.seen, None)
-    }
-
-    /// Only who has seen the last of these frames, or all messages among them, is where the follower is. Who leaves before is told
-    /// everything again, and what is under way then is in the id of the frame that it has seen.
-    fn write(&mut self, events: &[Value], position: Position, leaf: Option<String>) -> Bytes {
-        let mut text = String::new();
-        let mut all_told = false;
-        for (at, event) in events.iter().enumerate() {
-            self.left.hear(event);
-            all_told |= event["type"] == "MESSAGES_SNAPSHOT";
-            let leaf = leaf.clone().filter(|_| all_told || at + 1 == events.len());
-            let id = Mark { position, leaf, left: self.left.clone() }.encode();
-            if id != self.id {
-                let _ = writeln!(text, "id: {id}");
-                self.id = id;
-            }
-            let _ = write!(text, "data: {event}\n\n");
-        }
-        text.into()
-    }
-}
-
-/// The path as it goes on.
-struct Follower {
-    live: Live,
-    leaf: Option<EntryId>,
-    /// The newest entry that was told, and how often it had changed.
-    newest: Option<(EntryId, Revision)>,
-    /// Everything up to here is told.
-    seen: Position,
-    status: SessionStatus,
-    updated_at: i64,
-}
-
-impl Follower {
-    fn new(live: Live, items: &[Item], revision: Revision, state: &PathState) -> Self {
-        Self {
-            live,
-            leaf: state.leaf.clone(),
-            newest: items.last().map(|item| (item.id().clone(), revision)),
-            seen: state.position,
-            status: state.status,
-            updated_at: state.updated_at,
-        }
-    }
-
-    fn hear(&mut self, event: &Event, reader: &Reader) -> Result<Told, Error> {
-        if event.position <= self.seen {
-            return Ok(Told::Events(Vec::new()));
-        }
-        let run = event.position.to_string();
-        let told = match &event.payload {
-            EventPayload::MessageAdded(added) => {
-                if added.parent_id != self.leaf {
-                    return Ok(Told::Snapshot);
-                }
-                self.updated_at = added.timestamp;
-                self.leaf = Some(added.entry_id.clone());
-                self.newest = Some((added.entry_id.clone(), Revision(0)));
-                self.live.added(Item::from(added), &run)
-            }
-            EventPayload::MessageUpdated(updated) => {
-                self.updated_at = updated.timestamp;
-                self.updated(updated, event, reader, &run)?
-            }
-            EventPayload::StatusChanged(changed) => {
-                (self.status, self.updated_at) = (changed.status, changed.timestamp);
-                let reason = changed.status_reason.as_deref();
-                Told::Events(self.live.status_changed(changed.status, reason, &run))
-            }
-            EventPayload::Created(_) | EventPayload::MetaUpdated(_) | EventPayload::Deleted(_) => {
-                Told::Events(Vec::new())
-            }
-        };
-        self.seen = event.position;
-        Ok(told)
-    }
-
-    fn updated(
-        &mut self,
-        updated: &MessageUpdatedEvent,
-        event: &Event,
-        reader: &Reader,
-        run: &str,
-    ) -> Result<Told, Error> {
-        let entry = &updated.entry_id;
-        let Some((_, known)) = self.newest.as_mut().filter(|(newest, _)| newest == entry) else {
-            let (_, found) = reader.store.whereabouts(&reader.session_id, std::slice::from_ref(entry))?;
-            return Ok(match found.as_slice() {
-                [Whereabouts::OnPath(_)] => Told::Snapshot,
-                _ => Told::Events(Vec::new()),
-            });
-        };
-        // What was read for a snapshot may be newer than where its events begin.
-        if updated.revision <= *known {
-            return Ok(Told::Events(Vec::new()));
-        }
-        let next = known.next() == updated.revision;
-        *known = updated.revision;
-        match event.added.as_ref().filter(|_| next) {
-            Some(added) => Ok(self.live.grew(entry, added.block as usize, &added.text, run)),
-            None => Ok(self.live.updated(entry, updated.message.parse()?, run)),
-        }
-    }
-
-    /// Notices what is not an event: that somebody went away.
-    fn look_around(&mut self) -> Vec<Value> {
-        match standing(self.status, self.updated_at) {
-            Standing::Abandoned if self.status == SessionStatus::Working => {
-                self.status = SessionStatus::Error;
-                self.live.status_changed(SessionStatus::Error, Some(ABANDONED), &self.seen.to_string())
-            }
-            _ => Vec::new(),
-        }
-    }
 }

@@ -5,6 +5,7 @@
 
 mod apply;
 mod bits;
+mod left;
 mod live;
 mod read;
 
@@ -13,7 +14,8 @@ use serde_json::{Value, json};
 use super::item::{Item, Scene};
 use super::{Extent, Posted, Shape};
 use bits::{Bit, Calls, Kind, bits};
-pub use live::{Left, Live, Told};
+pub use left::Left;
+pub use live::{Live, Told};
 
 /// See the module.
 pub(super) struct AgUi;
