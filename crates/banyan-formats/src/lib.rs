@@ -4,3 +4,4 @@
 //! a clock or the network.
 
 pub mod history;
+pub mod shapes;

@@ -33,6 +33,7 @@ mod request_id;
 mod resources;
 mod serve;
 mod settings;
+mod shapes;
 mod socket;
 mod tls;
 mod traces;

@@ -18,6 +18,8 @@ use super::query::Asked;
 use crate::app::Shared;
 use crate::caller::Caller;
 use crate::problem::Problem;
+use crate::resources::pairs;
+use crate::shapes;
 
 /// `GET /v1/events`: what happens, in all sessions or in those that are asked for.
 pub(crate) async fn everything(
@@ -39,14 +41,23 @@ pub(crate) async fn of_session(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Path(id) = id.map_err(|error| Problem::invalid(error.body_text()))?;
-    let asked = asked(&uri, &headers)?.in_session(SessionId::from(id))?;
+    let id = SessionId::from(id);
+    let query = pairs(uri.query())?;
+    if query.iter().any(|(name, _)| name == "format") {
+        return shapes::open(&app, &caller, id, &query, last_event_id(&headers)?).await;
+    }
+    let asked = asked(&uri, &headers)?.in_session(id)?;
     Ok(response(Feed::open(&app, &caller, asked, Session::MustExist).await?))
 }
 
 fn asked(uri: &Uri, headers: &HeaderMap) -> Result<Asked, Problem> {
+    Asked::in_query(uri.query().unwrap_or_default(), last_event_id(headers)?)
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let last = headers.get("last-event-id").map(HeaderValue::to_str).transpose();
     let last = last.map_err(|_| Problem::invalid("the header Last-Event-ID is not a position"))?;
-    Asked::in_query(uri.query().unwrap_or_default(), last.filter(|last| !last.is_empty()))
+    Ok(last.filter(|last| !last.is_empty()))
 }
 
 /// Starts the response at once, and opens it again through proxies that wait for a first byte.

@@ -18,6 +18,9 @@ mod whole;
 use axum::Router;
 use axum::routing::get;
 
+pub(crate) use cursor::Cursor;
+pub(crate) use read::{now_ms, standing};
+
 use crate::app::Shared;
 
 /// The address that front ends of other systems know, and the same with the others of this server.

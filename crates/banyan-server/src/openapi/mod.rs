@@ -6,6 +6,7 @@ mod others;
 mod resources;
 mod responses;
 mod schemas;
+mod shapes;
 
 use std::sync::LazyLock;
 

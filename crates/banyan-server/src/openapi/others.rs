@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::resources::in_path;
 use super::responses::Responses;
 use super::schemas::Schemas;
-use super::{Paths, Protection};
+use super::{Paths, Protection, shapes};
 
 pub(super) fn add(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
     streams(paths, protection);
@@ -36,6 +36,7 @@ fn streams(paths: &mut Paths, protection: Protection) {
     parameters.extend(in_query());
     let snapshot = "1 sends the session as it is first, and then what follows.";
     parameters.push(query("snapshot", snapshot, yes_or_no()));
+    parameters.push(shapes::of_events());
     let of_session = json!({
         "operationId": "streamSessionEvents",
         "tags": ["Events"],

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::calls::refusals;
 use super::responses::Responses;
 use super::schemas::{Schemas, never_null};
-use super::{Paths, Protection};
+use super::{Paths, Protection, shapes};
 use crate::resources::{Answer, Input, Kind, Operation, fields_of, operations};
 
 pub(super) fn add(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
@@ -25,6 +25,7 @@ pub(super) fn add(paths: &mut Paths, schemas: &mut Schemas, protection: Protecti
         if let Some(body) = body(operation, schemas) {
             document["requestBody"] = body;
         }
+        shapes::add(operation, &mut document, schemas);
         paths.add(operation.path, operation.verb.as_str(), document);
     }
     head_of_attachment(paths);

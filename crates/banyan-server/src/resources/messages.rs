@@ -10,6 +10,7 @@ use super::files::names;
 use super::{Answer, Asked, Input, Operation, Verb, handler, plain};
 use crate::calls;
 use crate::problem::Problem;
+use crate::shapes;
 
 pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
@@ -21,7 +22,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "A page of the active path, oldest first.",
         input: Input::Query,
         answer: Answer::Plain,
-        handler: plain,
+        handler: handler!(list),
     },
     Operation {
         id: "appendMessages",
@@ -91,8 +92,19 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
 ];
 
-/// One entry, or several when the body has `messages`.
+/// A page of entries, or messages in the shape of a front end.
+async fn list(asked: Asked) -> Result<Response, Problem> {
+    match shapes::asked(&asked.query)? {
+        Some(shape) => shapes::messages(asked, shape).await,
+        None => plain(asked).await,
+    }
+}
+
+/// One entry, or several when the body has `messages`; or messages in the shape of a front end.
 async fn append(asked: Asked) -> Result<Response, Problem> {
+    if let Some(shape) = shapes::asked(&asked.query)? {
+        return shapes::append(asked, shape).await;
+    }
     let body = Body::read(&asked.body)?;
     let request = asked.request_with(&body, |_| {})?;
     let function = if body.has("messages") { "session::append-many" } else { "session::append" };
