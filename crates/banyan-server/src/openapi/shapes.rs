@@ -57,7 +57,7 @@ pub(super) fn of_events() -> Value {
 
 fn or(content: &mut Value, schema: Value) {
     let known = &mut content["content"]["application/json"]["schema"];
-    match known["anyOf"].as_array_mut() {
+    match known.get_mut("anyOf").and_then(Value::as_array_mut) {
         Some(schemas) => schemas.push(schema),
         None => *known = json!({"anyOf": [known.take(), schema]}),
     }

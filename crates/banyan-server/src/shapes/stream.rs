@@ -145,20 +145,30 @@ impl Stream {
             return Ok(if quiet { Some(COMMENT) } else { None });
         }
         let state = self.reader.state()?;
-        if !nothing || mark.leaf != Some(tag(state.leaf.as_ref())) {
+        let same = mark.leaf == Some(tag(state.leaf.as_ref())) && state.position.commit <= mark.position.commit;
+        if !nothing || !same {
             self.stage = Stage::Tells(mark.left);
             return Ok(None);
         }
         let (reader, leaf) = (self.reader.clone(), state.leaf.clone());
         let Path { items, revision } = self.reading(move || reader.path(leaf.as_ref())).await?;
+        // Whatever was written while this was read, the front end does not have.
+        if self.reader.state()?.version != state.version {
+            self.stage = Stage::Tells(mark.left);
+            return Ok(None);
+        }
         let mut live = Live::new(self.reader.scene(&state)).resumed(&mark.left);
         live.goes_on(&items, doing(&state));
         let events = live.settle();
         let mut follower = Follower::new(live, &items, revision, &state);
         follower.seen = follower.seen.max(mark.position);
-        let text = self.written.frames(&events, &follower);
+        let text = match events.as_slice() {
+            // An id alone is no event. It tells that the past is over, and nothing was missed.
+            [] => format!("id: {}\n\n", mark.encode()).into(),
+            events => self.written.frames(events, &follower),
+        };
         self.stage = Stage::Follows(Box::new(follower));
-        Ok(if text.is_empty() { None } else { Some(text) })
+        Ok(Some(text))
     }
 
     /// Tells all messages.
