@@ -10,6 +10,7 @@ mod support;
 
 mod history {
     mod branches;
+    mod defects;
     mod front_end;
     mod pages;
     mod posting;

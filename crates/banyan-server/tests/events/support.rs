@@ -33,8 +33,12 @@ impl Server {
     }
 
     pub(crate) fn on(dir: TempDir, options: Options, settings: Settings) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let store = Banyan::open(dir.path(), options).unwrap();
+        Self::of(store, dir, settings)
+    }
+
+    pub(crate) fn of(store: Banyan, dir: TempDir, settings: Settings) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let running = runtime.block_on(start(store.clone(), dir.path(), settings)).unwrap();
         Self { store, at: running.address(), dir, runtime, running: Some(running) }
     }
