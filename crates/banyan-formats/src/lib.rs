@@ -3,5 +3,6 @@
 //! Everything here is computed from entries and made into entries. Nothing is stored, nothing is read from a file,
 //! a clock or the network.
 
+mod body;
 pub mod history;
 pub mod shapes;

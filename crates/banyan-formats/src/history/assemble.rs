@@ -4,12 +4,13 @@ use banyan_model::{AgentMessage, AssistantMessage, EntryId, Object, StopReason};
 use serde::de::DeserializeOwned;
 
 use super::display;
-use super::entry::{Body, Entry};
+use super::entry::Entry;
 use super::fields::Fields;
 use super::message::{Disclosure, HistoryMessage, Speaker, Status, joined_text};
 use super::part::Part;
 use super::parts::{Options, PartMaker, Place};
 use super::time::iso;
+use crate::body::Body;
 
 /// What is going on with the newest message. All others are over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

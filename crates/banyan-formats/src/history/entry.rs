@@ -6,6 +6,7 @@ use banyan_model::{
 
 use super::message::Speaker;
 use super::origin::Mark;
+use crate::body::Body;
 
 /// The custom type of messages that hold one part of a history message, in their details.
 pub(crate) const PART: &str = "history.part";
@@ -18,14 +19,6 @@ pub struct Entry {
     pub(crate) id: EntryId,
     pub(crate) body: Body,
     pub(crate) mark: Option<Mark>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Body {
-    Message(Box<AgentMessage>),
-    Custom(CustomPayload),
-    /// What is stored is not a message. It is shown as such, so that one entry never hides the others.
-    Unreadable,
 }
 
 impl Entry {
@@ -61,12 +54,7 @@ impl Entry {
         custom: Option<&CustomPayload>,
         origin: Option<&Object>,
     ) -> Self {
-        let body = match (message.map(Raw::parse), custom) {
-            (Some(Ok(message)), _) => Body::Message(Box::new(message)),
-            (None, Some(custom)) => Body::Custom(custom.clone()),
-            _ => Body::Unreadable,
-        };
-        Self { id: id.clone(), body, mark: Mark::of(origin) }
+        Self { id: id.clone(), body: Body::stored(message, custom), mark: Mark::of(origin) }
     }
 
     /// The role that the entry has a message of its own for, when it begins one whatever came before.

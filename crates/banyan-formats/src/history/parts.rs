@@ -7,12 +7,13 @@ use banyan_model::{
 use serde_json::{Value, json};
 
 use super::dialect::SOMEBODY;
-use super::entry::{Body, Entry, MESSAGE, PART, display_of};
+use super::entry::{Entry, MESSAGE, PART, display_of};
 use super::fields::{Fields, json_of};
 use super::message::Disclosure;
 use super::origin::Mark;
 use super::part::{Activity, Part, ToolCall, ToolResult};
 use super::time::iso;
+use crate::body::Body;
 
 /// How a history is made.
 #[derive(Clone, Debug, Default)]

@@ -4,10 +4,11 @@ use banyan_model::{AgentMessage, ContentBlock, EntryId};
 use serde::Serialize;
 
 use super::assemble::{Opening, Projected, Standing, assemble, last_text_at};
-use super::entry::{Body, Entry};
+use super::entry::Entry;
 use super::identity;
 use super::message::{HistoryMessage, Speaker, Status};
 use super::parts::Options;
+use crate::body::Body;
 
 /// Makes messages of entries. Holds the newest message only, which the next entry may continue.
 #[derive(Debug, Default)]

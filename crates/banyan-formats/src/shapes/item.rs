@@ -5,6 +5,7 @@ use banyan_model::{
 };
 use serde_json::Value;
 
+pub use crate::body::Body;
 use crate::history::{Standing, without_technical_details};
 
 /// The custom type of messages that hold one part which no content block can hold, as its writer had it.
@@ -23,17 +24,6 @@ pub struct Item {
     pub(crate) parent: Option<EntryId>,
     pub(crate) body: Body,
     pub(crate) kept: Option<Kept>,
-}
-
-/// What an entry holds.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Body {
-    /// A message.
-    Message(Box<AgentMessage>),
-    /// An application's own data.
-    Custom(CustomPayload),
-    /// Something that could not be read. It keeps its place.
-    Unreadable,
 }
 
 /// What a message of some shape said besides its parts.
@@ -104,12 +94,7 @@ impl Item {
         custom: Option<&CustomPayload>,
         origin: Option<&Object>,
     ) -> Self {
-        let body = match (message.map(Raw::parse), custom) {
-            (Some(Ok(message)), _) => Body::Message(Box::new(message)),
-            (None, Some(custom)) => Body::Custom(custom.clone()),
-            _ => Body::Unreadable,
-        };
-        Self::new(id.clone(), parent.cloned(), body, origin)
+        Self::new(id.clone(), parent.cloned(), Body::stored(message, custom), origin)
     }
 }
 

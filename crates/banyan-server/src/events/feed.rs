@@ -48,7 +48,7 @@ pub(crate) enum Session {
 enum Source {
     Here(Box<Intake>),
     /// The past is being read on another thread.
-    Reading(JoinHandle<Result<Chapter, Problem>>),
+    Reading(JoinHandle<Result<Chapter, Error>>),
     Lost,
 }
 
@@ -162,10 +162,10 @@ impl Feed {
 pub(crate) async fn read<T: Send + 'static>(
     readers: Arc<Semaphore>,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Problem> {
+) -> Result<T, Error> {
     let _turn = readers.acquire().await;
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Error::storage(format!("reading the past failed: {error}")).into())
+    done.map_err(|error| Error::storage(format!("reading the past failed: {error}")))
 }
 
 fn some(frames: Vec<Frame>) -> Option<News> {

@@ -10,7 +10,7 @@ mod sse;
 pub(crate) use feed::{Feed, News, Session, read};
 pub(crate) use frames::{Frame, stream_bytes};
 pub(crate) use query::Asked;
-pub(crate) use sse::{COMMENT, event_stream};
+pub(crate) use sse::{COMMENT, Pieces, event_stream};
 
 use axum::Router;
 use axum::routing::get;

@@ -56,10 +56,12 @@ impl Asked {
         Ok(asked)
     }
 
-    /// Some types of event of one session, from a position on or from now.
-    pub(crate) fn of_session(id: SessionId, types: &[EventType], after: Option<Position>) -> Self {
+    /// Whatever changes the messages that one session shows, from a position on or from now.
+    pub(crate) fn of_messages(id: SessionId, after: Option<Position>) -> Self {
+        use EventType::{Deleted, MessageAdded, MessageUpdated, StatusChanged};
+        let types = vec![MessageAdded, MessageUpdated, StatusChanged, Deleted];
         let after = after.map(|position| position.to_string());
-        Self { types: types.to_vec(), session_id: Some(id), after, ..Self::default() }
+        Self { types, session_id: Some(id), after, ..Self::default() }
     }
 
     /// The same, asked of one session.

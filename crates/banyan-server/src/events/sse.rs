@@ -64,17 +64,22 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 pub(crate) const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 fn response(feed: Feed) -> Response {
-    let stream = Stream { feed: Box::new(feed), stage: Stage::Begins, last: Position::BEGINNING };
-    let pieces = stream::unfold(stream, |mut stream| async move {
-        let piece = stream.next().await?;
-        Some((Ok::<_, Infallible>(piece), stream))
-    });
-    event_stream(Body::from_stream(pieces))
+    event_stream(Stream { feed: Box::new(feed), stage: Stage::Begins, last: Position::BEGINNING })
+}
+
+/// What a stream sends, piece by piece.
+pub(crate) trait Pieces: Send + 'static {
+    /// The next piece to send; none at the end.
+    fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
 /// An answer that goes on.
-pub(crate) fn event_stream(body: Body) -> Response {
-    let mut response = body.into_response();
+pub(crate) fn event_stream(pieces: impl Pieces) -> Response {
+    let pieces = stream::unfold(pieces, |mut pieces| async move {
+        let piece = pieces.next().await?;
+        Some((Ok::<_, Infallible>(piece), pieces))
+    });
+    let mut response = Body::from_stream(pieces).into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -98,7 +103,7 @@ enum Stage {
     Live,
 }
 
-impl Stream {
+impl Pieces for Stream {
     async fn next(&mut self) -> Option<Bytes> {
         if self.stage == Stage::Begins {
             self.stage = Stage::Past;

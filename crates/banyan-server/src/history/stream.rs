@@ -1,15 +1,12 @@
 //! `?stream=1`: the messages that there are, and from then on whatever becomes of them.
 
-use std::convert::Infallible;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::response::Response;
-use banyan::model::{Error, ErrorCode, EventType, Position};
+use banyan::model::{Error, ErrorCode, Position};
 use banyan::{LeafWatch, PathState};
 use bytes::Bytes;
-use futures_util::stream;
 use tokio::sync::Semaphore;
 
 use super::cursor::Mark;
@@ -21,12 +18,8 @@ use super::resume::{Changed, Missed};
 use super::telling::{Telling, Told};
 use crate::app::Shared;
 use crate::caller::Caller;
-use crate::events::{self, COMMENT, Feed, Frame, News, Session, event_stream, read};
+use crate::events::{self, COMMENT, Feed, Frame, News, Pieces, Session, event_stream, read};
 use crate::problem::Problem;
-
-/// What a history is changed by.
-const TYPES: [EventType; 4] =
-    [EventType::MessageAdded, EventType::MessageUpdated, EventType::StatusChanged, EventType::Deleted];
 
 pub(super) async fn open(
     app: &Shared,
@@ -38,7 +31,7 @@ pub(super) async fn open(
     // Whoever watches before reading misses nothing.
     let watch = caller.store.watch_leaf(&asked.session_id);
     let after = streaming.left_at.map(|mark| mark.position);
-    let subscription = events::Asked::of_session(asked.session_id.clone(), &TYPES, after);
+    let subscription = events::Asked::of_messages(asked.session_id.clone(), after);
     let feed = Feed::open(app, caller, subscription, Session::MustExist).await?;
     let stream = Stream {
         feed: Box::new(feed),
@@ -49,11 +42,7 @@ pub(super) async fn open(
         readers: Arc::clone(&app.readers),
         stage: Stage::Begins,
     };
-    let pieces = stream::unfold(stream, |mut stream| async move {
-        let piece = stream.next().await?;
-        Some((Ok::<_, Infallible>(piece), stream))
-    });
-    Ok(event_stream(Body::from_stream(pieces)))
+    Ok(event_stream(stream))
 }
 
 /// Adds a frame to what is sent.
@@ -85,8 +74,7 @@ enum Stage {
     Over,
 }
 
-impl Stream {
-    /// The next piece to send; none at the end.
+impl Pieces for Stream {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let piece = match std::mem::replace(&mut self.stage, Stage::Over) {
@@ -116,7 +104,9 @@ impl Stream {
             }
         }
     }
+}
 
+impl Stream {
     /// Takes in what happened since a mark, and then tells what has changed.
     async fn look_through(&mut self, mut missed: Missed, mark: Mark) -> Result<Option<Bytes>, Error> {
         let Some(position) = self.feed.caught_up() else {
@@ -241,8 +231,7 @@ impl Stream {
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let done = read(Arc::clone(&self.readers), work).await;
-        done.unwrap_or_else(|problem| Err(Error::storage(problem.detail)))
+        read(Arc::clone(&self.readers), work).await?
     }
 }
 

@@ -1,15 +1,12 @@
 //! `GET /v1/sessions/{session_id}/events?format=ag-ui`: the messages that there are, and from then on what happens, as AG-UI tells it.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::response::Response;
 use banyan::LeafWatch;
-use banyan::model::{Error, ErrorCode, EventPayload, EventType, Position, SessionId, SessionStatus};
+use banyan::model::{Error, ErrorCode, EventPayload, Position, SessionId, SessionStatus};
 use banyan_formats::shapes::{Left, Live, Scene, Told};
 use bytes::Bytes;
-use futures_util::stream;
 use tokio::sync::Semaphore;
 
 use super::follow::{Follower, doing};
@@ -18,12 +15,8 @@ use super::resume::{Mark, Written, tag};
 use super::{OF_EVENTS, only};
 use crate::app::Shared;
 use crate::caller::Caller;
-use crate::events::{self, COMMENT, Feed, Frame, News, Session, event_stream, read};
+use crate::events::{self, COMMENT, Feed, Frame, News, Pieces, Session, event_stream, read};
 use crate::problem::Problem;
-
-/// What messages are changed by.
-const TYPES: [EventType; 4] =
-    [EventType::MessageAdded, EventType::MessageUpdated, EventType::StatusChanged, EventType::Deleted];
 
 const GONE: &str = "The session was deleted.";
 
@@ -50,7 +43,7 @@ pub(crate) async fn open(
     let mark = last_event_id.or(after).map(Mark::decode).transpose()?;
     // Whoever watches before reading misses nothing.
     let watch = caller.store.watch_leaf(&id);
-    let subscription = events::Asked::of_session(id.clone(), &TYPES, mark.as_ref().map(|mark| mark.position));
+    let subscription = events::Asked::of_messages(id.clone(), mark.as_ref().map(|mark| mark.position));
     let feed = Feed::open(app, caller, subscription, Session::MustExist).await?;
     let reader = Reader::new(caller.store.clone(), id);
     let stream = Stream {
@@ -61,11 +54,7 @@ pub(crate) async fn open(
         stage: Stage::Begins(mark),
         written: Written::default(),
     };
-    let pieces = stream::unfold(stream, |mut stream| async move {
-        let piece = stream.next().await?;
-        Some((Ok::<_, Infallible>(piece), stream))
-    });
-    Ok(event_stream(Body::from_stream(pieces)))
+    Ok(event_stream(stream))
 }
 
 /// A stream under way.
@@ -91,8 +80,7 @@ enum Stage {
     Over,
 }
 
-impl Stream {
-    /// The next piece to send; none at the end.
+impl Pieces for Stream {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let piece = match std::mem::replace(&mut self.stage, Stage::Over) {
@@ -125,7 +113,9 @@ impl Stream {
             }
         }
     }
+}
 
+impl Stream {
     /// Looks whether anything happened since a mark. If so, all is told again: a front end that was away is not told what it has
     /// event by event.
     async fn look_through(&mut self, mark: Mark, mut nothing: bool) -> Result<Option<Bytes>, Error> {
@@ -253,8 +243,7 @@ impl Stream {
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let done = read(Arc::clone(&self.readers), work).await;
-        done.unwrap_or_else(|problem| Err(Error::storage(problem.detail)))
+        read(Arc::clone(&self.readers), work).await?
     }
 }
 
