@@ -1,5 +1,8 @@
 //! Banyan on an iii engine.
 //!
-//! [`wire`] is what an engine and its workers say to each other.
+//! [`wire`] is what an engine and its workers say to each other, [`link`] a worker's side of that, and [`worker`] the worker
+//! `session-manager`.
 
+pub mod link;
 pub mod wire;
+pub mod worker;

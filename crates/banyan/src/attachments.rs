@@ -19,7 +19,7 @@ use crate::store::Store;
 impl Banyan {
     /// Stores a file with a session.
     pub async fn put_attachment(&self, request: PutAttachmentRequest) -> Result<PutAttachmentResponse, Error> {
-        let bytes = decide::checked_attachment(&request, &self.store.settings.limits)?;
+        let bytes = decide::checked_attachment(&request, &self.store.settings.limits())?;
         let held = self.store.hold(&self.access, &request.session_id).await?;
         let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         let blob = self.store.log.put_blob(&bytes)?;

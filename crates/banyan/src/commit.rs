@@ -382,7 +382,7 @@ impl Held {
         decide: impl FnOnce(&SessionState, &mut Ctx<'_>) -> Result<Decision<R>, Error>,
     ) -> Result<(Decision<R>, i64), Error> {
         let now_ms = now_ms();
-        let mut ctx = Ctx { now_ms, ids: &mut FreshIds, limits: store.settings.limits };
+        let mut ctx = Ctx { now_ms, ids: &mut FreshIds, limits: store.settings.limits() };
         let decision = match self.session.read().state() {
             Some(state) => decide(state, &mut ctx),
             None => decide(&SessionState::begin(self.session.id.clone()), &mut ctx),

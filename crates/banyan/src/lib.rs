@@ -55,6 +55,8 @@ pub mod verify;
 
 pub use access::{Access, Scope};
 pub use banyan_core::decide::NewEntry;
+pub use banyan_core::filter::event_matches;
+pub use banyan_core::limits::Limits;
 pub use banyan_log::{Durability, LogError};
 pub use banyan_model as model;
 pub use block_on::block_on;

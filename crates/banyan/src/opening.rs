@@ -74,7 +74,7 @@ impl Store {
             hub: Arc::new(Hub::default()),
             leaf_watches: Arc::default(),
             settings: Settings {
-                limits: options.limits,
+                limits: std::sync::RwLock::new(options.limits),
                 blob_threshold: options.blob_threshold,
                 bounds: options.bounds(),
                 works_alone: options.log.background,
