@@ -18,6 +18,7 @@ mod show_tree;
 mod tail;
 mod tour;
 mod verify;
+mod worker;
 
 use clap::Subcommand;
 
@@ -30,6 +31,7 @@ use crate::screen::Screen;
 pub(crate) enum Command {
     Tour(tour::TourArgs),
     Serve(serve::ServeArgs),
+    Worker(worker::WorkerArgs),
     Config(config::ConfigArgs),
     Key(key::KeyArgs),
     Call(call::CallArgs),
@@ -46,6 +48,7 @@ pub(crate) fn run(command: Command, globals: &Globals, screen: &mut Screen) -> R
     match command {
         Command::Tour(args) => tour::run(&args, globals, screen),
         Command::Serve(args) => serve::run(&args, globals, screen),
+        Command::Worker(args) => worker::run(&args, globals, screen),
         Command::Config(args) => config::run(&args, globals, screen),
         Command::Key(args) => key::run(&args, globals, screen),
         Command::Call(args) => call::run(&args, globals, screen),

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, screen: &mut Screen) -> R
 }
 
 /// What the server says about itself while it runs goes to standard error.
-fn start_log(config: &Config) -> Result<(), Failure> {
+pub(super) fn start_log(config: &Config) -> Result<(), Failure> {
     let log = config.logs.subscriber(io::stderr().is_terminal(), io::stderr);
     tracing::subscriber::set_global_default(log)
         .map_err(|error| Failure::trouble("serve/failed", format!("the log cannot be started: {error}")))?;
@@ -101,14 +101,14 @@ fn serve(
 }
 
 /// As many threads as cores: more would only take turns. What may keep one for long lets another take its place.
-fn runtime() -> Result<Runtime, Failure> {
+pub(super) fn runtime() -> Result<Runtime, Failure> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let built = Builder::new_multi_thread().worker_threads(cores.max(2)).enable_all().build();
     built.map_err(|error| Failure::trouble("serve/failed", format!("threads cannot be started: {error}")))
 }
 
 /// Turns true when the process is asked to stop. Whoever asks twice does not want to wait.
-fn stop_signal() -> Result<watch::Receiver<bool>, Failure> {
+pub(super) fn stop_signal() -> Result<watch::Receiver<bool>, Failure> {
     let (sender, receiver) = watch::channel(false);
     on_stop(move || {
         if sender.send_replace(true) {
