@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod bus;
 mod call;
 mod call_list;
 mod call_stream;

@@ -82,7 +82,7 @@ pub struct Link {
 
 /// How the connection stands.
 #[derive(Clone)]
-pub enum Standing {
+enum Standing {
     /// It was not there yet, or is lost.
     Away,
     /// It stands.
@@ -99,11 +99,6 @@ impl Link {
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(connection::keep(engine, service, changes, stopped));
         Self { name, state, stop, task: std::sync::Mutex::new(Some(task)) }
-    }
-
-    /// How the connection stands, now and from now on.
-    pub fn watch(&self) -> watch::Receiver<Standing> {
-        self.state.clone()
     }
 
     /// The connection, if it stands.
@@ -136,13 +131,32 @@ impl Link {
     }
 
     async fn wait(&self) -> Result<Arc<Connection>, CallFailed> {
-        let unreachable = || CallFailed::Unreachable(self.name.clone());
-        let mut state = self.watch();
-        let standing = state.wait_for(|standing| !matches!(standing, Standing::Away)).await;
-        match &*standing.map_err(|_| unreachable())? {
-            Standing::Connected(connection) => Ok(Arc::clone(connection)),
-            Standing::Away | Standing::Rejected(_) => Err(unreachable()),
+        match self.standing(|standing| !matches!(standing, Standing::Away)).await {
+            Standing::Connected(connection) => Ok(connection),
+            Standing::Away | Standing::Rejected(_) => Err(CallFailed::Unreachable(self.name.clone())),
         }
+    }
+
+    /// Waits until the connection stands, or says why the engine does not want this worker.
+    pub async fn stands(&self) -> Result<(), String> {
+        match self.standing(|standing| !matches!(standing, Standing::Away)).await {
+            Standing::Rejected(why) => Err(why),
+            Standing::Away | Standing::Connected(_) => Ok(()),
+        }
+    }
+
+    /// Waits until the engine does not want this worker, and says why.
+    pub async fn rejected(&self) -> String {
+        match self.standing(|standing| matches!(standing, Standing::Rejected(_))).await {
+            Standing::Rejected(why) => why,
+            Standing::Away | Standing::Connected(_) => std::future::pending().await,
+        }
+    }
+
+    /// Waits for a certain standing; a link that is closed is away.
+    async fn standing(&self, wanted: impl FnMut(&Standing) -> bool) -> Standing {
+        let mut state = self.state.clone();
+        state.wait_for(wanted).await.map_or(Standing::Away, |standing| standing.clone())
     }
 
     /// Says goodbye, and returns when the connection has ended.

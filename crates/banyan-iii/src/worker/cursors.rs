@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use banyan::model::Position;
 
+use crate::link::Engine;
+
 /// See the module.
 pub(super) struct Cursors {
     path: PathBuf,
@@ -14,9 +16,13 @@ pub(super) struct Cursors {
 }
 
 impl Cursors {
-    /// The cursors of a data directory.
-    pub(super) fn of(dir: &Path) -> Self {
-        Self { path: dir.join(".banyan/iii/bindings.json"), saved: Mutex::default() }
+    /// The cursors of a data directory. One directory can be on two buses, which do not know each other's bindings.
+    pub(super) fn of(dir: &Path, engine: &Engine) -> Self {
+        let name = match engine {
+            Engine::Url(_) => "bindings.json",
+            Engine::Here(_) => "bindings-here.json",
+        };
+        Self { path: dir.join(".banyan/iii").join(name), saved: Mutex::default() }
     }
 
     /// What was saved. What cannot be read is as good as nothing: those bindings go on from now.

@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::link::{Engine, Link, Standing};
+use crate::link::{Engine, Link};
 
 pub use config::{Adapter, BridgeConfig, FsConfig, WorkerConfig, same_engine};
 pub use manifest::manifest;
@@ -114,11 +114,9 @@ impl Worker {
 
     /// Waits until the engine refuses this worker for good, and says why.
     pub async fn rejected(&self) -> String {
-        let Some(link) = self.sessions.link() else { return std::future::pending().await };
-        let mut standing = link.watch();
-        match standing.wait_for(|standing| matches!(standing, Standing::Rejected(_))).await.as_deref() {
-            Ok(Standing::Rejected(why)) => why.clone(),
-            _ => std::future::pending().await,
+        match self.sessions.link() {
+            Some(link) => link.rejected().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -136,14 +134,10 @@ async fn begin(
     storage: Storage,
     seed: Option<Value>,
 ) -> Result<(), StartError> {
-    let mut standing = link.watch();
-    let stands = standing.wait_for(|standing| !matches!(standing, Standing::Away)).await;
-    if let Ok(Standing::Rejected(why)) = stands.as_deref() {
-        return Err(StartError::Rejected { engine: engine.to_owned(), why: why.clone() });
-    }
-    drop(stands);
+    let rejected = |why| StartError::Rejected { engine: engine.to_owned(), why };
+    link.stands().await.map_err(rejected)?;
     let shared = match &storage {
-        Storage::Shared { store, dir } => Some(Runtime::shared(store.clone(), dir)),
+        Storage::Shared { store, dir } => Some(Runtime::shared(store.clone(), dir, sessions.engine())),
         Storage::Configured(_) => None,
     };
     let default = || {

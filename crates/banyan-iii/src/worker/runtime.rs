@@ -48,15 +48,15 @@ impl Runtime {
             open(&path).map(|store| (store, path.clone())).map_err(|error| format!("{}: {error}", path.display()))
         });
         let (store, path) = opened.await.map_err(|error| error.to_string())??;
-        let runtime = Self { adapter: config.adapter.clone(), cursors: Some(Cursors::of(&path)), store, own: true };
+        let runtime = Self { adapter: config.adapter.clone(), cursors: Some(Cursors::of(&path, &surroundings.engine)), store, own: true };
         runtime.limit(config);
         Ok(runtime)
     }
 
     /// A store that is open already, and used by others in this process.
-    pub(super) fn shared(store: Banyan, dir: &Path) -> Self {
+    pub(super) fn shared(store: Banyan, dir: &Path, engine: &Engine) -> Self {
         let adapter = Adapter::Fs(FsConfig { data_dir: dir.display().to_string() });
-        Self { adapter, cursors: Some(Cursors::of(dir)), store, own: false }
+        Self { adapter, cursors: Some(Cursors::of(dir, engine)), store, own: false }
     }
 
     /// The same, if a configuration does not ask for another one.

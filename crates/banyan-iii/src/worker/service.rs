@@ -71,6 +71,11 @@ impl Sessions {
         self.link.get()
     }
 
+    /// The engine that the worker is on.
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// What a store that is built needs to know of this worker.
     pub(super) fn surroundings(&self, open: OpenStore) -> Surroundings {
         Surroundings { open, engine: self.engine.clone() }
