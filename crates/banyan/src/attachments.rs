@@ -91,7 +91,7 @@ impl Banyan {
 
 impl Store {
     /// A message, on any branch, that refers to an attachment.
-    fn user_of(&self, held: &Held, attachment: &AttachmentId) -> Result<Option<EntryId>, Error> {
+    pub(crate) fn user_of(&self, held: &Held, attachment: &AttachmentId) -> Result<Option<EntryId>, Error> {
         let count = held.look(|state| state.nodes().len() as u32).unwrap_or_default();
         let nodes: Vec<NodeIx> = (0..count).map(NodeIx).collect();
         let mut user = None;
@@ -104,7 +104,7 @@ impl Store {
     }
 
     /// Lets content go when no record of the session needs it any more.
-    fn stop_using(&self, id: &SessionId, blob: &str) -> Result<(), Error> {
+    pub(crate) fn stop_using(&self, id: &SessionId, blob: &str) -> Result<(), Error> {
         let (Ok(hash), Some((born, attached))) = (
             blake3::Hash::from_hex(blob),
             self.look(Access::whole(), id, |state| {

@@ -47,6 +47,7 @@ mod replay;
 mod sessions;
 mod snapshot;
 mod store;
+mod store_protocol;
 mod subscription;
 mod table;
 mod tell;
@@ -54,10 +55,13 @@ mod trees;
 pub mod verify;
 
 pub use access::{Access, Scope};
+/// The rules themselves, for those who store elsewhere.
+pub use banyan_core as rules;
 pub use banyan_core::decide::NewEntry;
 pub use banyan_log::{Durability, LogError};
 pub use banyan_model as model;
 pub use block_on::block_on;
+pub use clock::{FreshIds, now_ms};
 pub use leaf_watch::LeafWatch;
 pub use opening::OpenError;
 pub use options::Options;
@@ -65,4 +69,4 @@ pub use path::{PathPage, PathRequest, PathState, Stretch, Whereabouts};
 pub use progress::Progress;
 pub use store::Banyan;
 pub use subscription::{Delivery, Start, Subscribe, Subscription};
-pub use table::{CallError, Effect, Function, functions};
+pub use table::{CallError, Effect, Function, functions, store_functions, unknown_function};

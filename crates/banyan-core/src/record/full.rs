@@ -7,8 +7,8 @@ use super::grew::AddOf;
 use super::head::{Head, HeadKind, body_text, without_line_feed};
 use super::legacy::{self, LegacyRecord};
 use super::{
-    Add, Adopted, CustomRecord, EntryPut, Envelope, Grew, LeafMoved, LeafPut, MessageRecord, PutBody, Record, Settled,
-    UpdatedRecord,
+    Add, Adopted, CustomRecord, EntryPut, Envelope, Grew, LeafMoved, LeafPut, MessageRecord, PutBody, Record,
+    Settled, UpdatedRecord,
 };
 
 /// A line, read whole.

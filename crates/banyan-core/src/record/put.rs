@@ -82,7 +82,15 @@ impl EntryPut {
                 let body = PutBody::Message { role, message };
                 Self { entry_id: id, parent_id, timestamp, revision, origin, blobs: Vec::new(), body }
             }
-            SessionEntry::Custom(CustomEntry { id, parent_id, timestamp, revision, origin, custom_type, data }) => {
+            SessionEntry::Custom(CustomEntry {
+                id,
+                parent_id,
+                timestamp,
+                revision,
+                origin,
+                custom_type,
+                data,
+            }) => {
                 let body = PutBody::Custom { custom_type, data };
                 Self { entry_id: id, parent_id, timestamp, revision, origin, blobs: Vec::new(), body }
             }
