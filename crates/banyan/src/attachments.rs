@@ -16,14 +16,19 @@ use crate::access::Access;
 use crate::commit::Held;
 use crate::store::Store;
 
+/// What is known of an attachment with these bytes.
+pub fn content_of(bytes: &[u8]) -> AttachmentContent {
+    let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    AttachmentContent { size: bytes.len() as u64, sha256, blob: blake3::hash(bytes).to_hex().to_string() }
+}
+
 impl Banyan {
     /// Stores a file with a session.
     pub async fn put_attachment(&self, request: PutAttachmentRequest) -> Result<PutAttachmentResponse, Error> {
         let bytes = decide::checked_attachment(&request, &self.store.settings.limits)?;
         let held = self.store.hold(&self.access, &request.session_id).await?;
-        let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         let blob = self.store.log.put_blob(&bytes)?;
-        let content = AttachmentContent { size: bytes.len() as u64, sha256, blob: blob.clone() };
+        let content = content_of(&bytes);
         let decided = held.decide(&self.store, |state, ctx| decide::put_attachment(state, &request, content, ctx));
         let put = self.store.carry_out(held, decided, None).await;
         self.store.log.unpin_blob(&blob);

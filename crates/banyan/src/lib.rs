@@ -55,6 +55,7 @@ mod trees;
 pub mod verify;
 
 pub use access::{Access, Scope};
+pub use attachments::content_of;
 /// The rules themselves, for those who store elsewhere.
 pub use banyan_core as rules;
 pub use banyan_core::decide::NewEntry;
