@@ -18,6 +18,14 @@ macro_rules! scenarios {
                 super::$name(&crate::doors::OverBanyan::new());
             })*
         }
+        mod over_a_banyan_by_the_published_protocol {
+            $(#[test] fn $name() {
+                if crate::needs_attachments(module_path!(), stringify!($name)) {
+                    return;
+                }
+                super::$name(&crate::doors::OverBanyan::by_the_published_protocol());
+            })*
+        }
         mod over_a_session_manager {
             $(#[test] fn $name() {
                 if crate::needs_attachments(module_path!(), stringify!($name)) {

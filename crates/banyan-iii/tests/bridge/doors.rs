@@ -8,7 +8,7 @@ use banyan::{Banyan, CallError, Options, block_on};
 use banyan_iii::bridge::{Bridge, Main};
 use serde_json::Value;
 
-use crate::mains::{BanyanMain, ReferenceMain};
+use crate::mains::{BanyanMain, PublishedOnly, ReferenceMain};
 use crate::support::{Door, Heard, Listener, Refusal, filter as filter_of};
 
 /// A bridge to a Banyan.
@@ -30,6 +30,15 @@ impl OverBanyan {
 
     pub fn to(main: Banyan) -> Self {
         Self { bridge: bridge(Arc::new(BanyanMain(main.clone()))), main }
+    }
+
+    /// By session-manager's published protocol, as its own bridge would.
+    pub fn by_the_published_protocol() -> Self {
+        Self::published_to(Banyan::in_memory(Options::default()).unwrap())
+    }
+
+    pub fn published_to(main: Banyan) -> Self {
+        Self { bridge: bridge(Arc::new(PublishedOnly(BanyanMain(main.clone())))), main }
     }
 }
 

@@ -126,3 +126,17 @@ impl Main for ReferenceMain {
         })
     }
 }
+
+/// A Banyan of which only what session-manager publishes is used, as session-manager's own bridge does.
+pub struct PublishedOnly(pub BanyanMain);
+
+impl Main for PublishedOnly {
+    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+        match function_id {
+            "session::store::look" | "session::store::commit" => {
+                Box::pin(async { Err(MainFailed::NoSuchFunction) })
+            }
+            _ => self.0.call(function_id, body),
+        }
+    }
+}
