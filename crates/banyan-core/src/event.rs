@@ -6,10 +6,10 @@ use std::sync::Arc;
 use banyan_model::{
     AgentMessage, CommitNo, CreatedEvent, CustomPayload, DeletedEvent, EntryId, Error, Event, EventPayload,
     MessageAddedEvent, MessageUpdatedEvent, MetaUpdatedEvent, Object, Position, Raw, Role, Seq, SessionEntry,
-    SessionId, SessionStatus, StatusChangedEvent,
+    SessionId, SessionMeta, SessionStatus, StatusChangedEvent,
 };
 
-use crate::record::{Envelope, Grew, LegacyRecord, MetaSet, Record, StoredRecord};
+use crate::record::{Envelope, Grew, LegacyRecord, MetaPut, MetaSet, Record, StoredRecord};
 use crate::state::{LiveAdd, SessionState, extend_text};
 
 /// Reads an entry, whole, as it was after a record. Only asked for texts that were added, and for adopted entries.
@@ -82,11 +82,8 @@ impl Narrator {
                 self.metadata = created.metadata.clone().map(Arc::new);
             }
             StoredRecord::Own(Record::MetaSet(set)) => self.set_meta(set),
-            StoredRecord::Legacy(LegacyRecord::Meta(meta) | LegacyRecord::Append(_, meta)) => {
-                self.title.clone_from(&meta.title);
-                self.description.clone_from(&meta.description);
-                self.metadata = meta.metadata.clone().map(Arc::new);
-            }
+            StoredRecord::Own(Record::MetaPut(MetaPut { meta })) => self.put_meta(meta),
+            StoredRecord::Legacy(LegacyRecord::Meta(meta) | LegacyRecord::Append(_, meta)) => self.put_meta(meta),
             StoredRecord::Own(_) | StoredRecord::Legacy(_) | StoredRecord::Unknown(_) => {}
         }
     }
@@ -180,6 +177,17 @@ impl Narrator {
                 return Ok(Vec::new());
             }
             Record::LeafMoved(_) | Record::Attached(_) | Record::Detached(_) => return Ok(Vec::new()),
+            // Whoever puts things as they are tells of them by itself.
+            Record::MetaPut(MetaPut { meta }) => {
+                self.put_meta(meta);
+                self.status = meta.status;
+                return Ok(Vec::new());
+            }
+            Record::EntryPut(_) => {
+                self.growing = None;
+                return Ok(Vec::new());
+            }
+            Record::Begun(_) | Record::LeafPut(_) => return Ok(Vec::new()),
         };
         Ok(vec![self.event(envelope.commit, payload, role)])
     }
@@ -225,6 +233,12 @@ impl Narrator {
         }
         self.growing = Some((grew.entry_id.clone(), message));
         Ok(events)
+    }
+
+    fn put_meta(&mut self, meta: &SessionMeta) {
+        self.title.clone_from(&meta.title);
+        self.description.clone_from(&meta.description);
+        self.metadata = meta.metadata.clone().map(Arc::new);
     }
 
     fn set_meta(&mut self, set: &MetaSet) {

@@ -7,6 +7,8 @@
 #[path = "bus/support/mod.rs"]
 mod support;
 
+#[path = "bus/bridges.rs"]
+mod bridges;
 #[path = "bus/chaos.rs"]
 mod chaos;
 #[path = "bus/reactivity.rs"]

@@ -16,6 +16,7 @@ mod json_text;
 mod message;
 mod schema;
 mod session;
+pub mod store;
 mod tagged;
 pub mod whole;
 

@@ -1,4 +1,4 @@
-//! The schemas of the fourteen public functions agree with the contract's, save for additions that are named here.
+//! The schemas of the fourteen public functions, and of the store protocol, agree with the contract's, save for additions that are named here.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of a test fail it by panicking")]
 
@@ -6,6 +6,7 @@ mod contract;
 
 use std::collections::BTreeSet;
 
+use banyan_model::store::*;
 use banyan_model::*;
 use contract::compare::{Comparison, compare};
 use schemars::JsonSchema;
@@ -47,6 +48,19 @@ fn given_the_contract_when_the_schemas_are_compared_then_only_the_named_addition
     check::<GetMessageRequest, Option<GetMessageResponse>>(&api, "session::get-message", &mut found);
     check::<ForkRequest, ForkResponse>(&api, "session::fork", &mut found);
     check::<SetActiveLeafRequest, SetActiveLeafResponse>(&api, "session::set-active-leaf", &mut found);
+
+    check::<SessionIdRequest, Option<SessionMeta>>(&api, "session::store::get-meta", &mut found);
+    check::<PutMetaRequest, OkResponse>(&api, "session::store::put-meta", &mut found);
+    check::<SessionIdRequest, OkResponse>(&api, "session::store::delete-meta", &mut found);
+    check::<ListMetasRequest, ListMetasResponse>(&api, "session::store::list-metas", &mut found);
+    check::<EntryIdRequest, Option<SessionEntry>>(&api, "session::store::get-entry", &mut found);
+    check::<PutEntryRequest, OkResponse>(&api, "session::store::put-entry", &mut found);
+    check::<SessionIdRequest, ListEntriesResponse>(&api, "session::store::list-entries", &mut found);
+    check::<SessionIdRequest, OkResponse>(&api, "session::store::delete-entries", &mut found);
+    check::<SessionIdRequest, ActiveLeafResponse>(&api, "session::store::get-active-leaf", &mut found);
+    check::<EntryIdRequest, OkResponse>(&api, "session::store::set-active-leaf", &mut found);
+    check::<SessionIdRequest, OkResponse>(&api, "session::store::delete-active-leaf", &mut found);
+    check::<PublishEventsRequest, PublishEventsResponse>(&api, "session::store::publish-events", &mut found);
 
     let expected = Comparison {
         differences: Vec::new(),

@@ -74,6 +74,14 @@ impl Access {
         Ok(())
     }
 
+    /// Refuses unless this may do everything.
+    pub(crate) fn must_do_everything(&self) -> Result<(), Error> {
+        if self.read_only || !self.scope.is_everything() {
+            return Err(Error::forbidden("only an access to everything may store for other instances"));
+        }
+        Ok(())
+    }
+
     /// Whether this sees what entries keep for those who run the store: technical details of histories.
     pub(crate) fn sees_hidden(&self) -> bool {
         self.scope.is_everything() && !self.read_only

@@ -16,14 +16,19 @@ use crate::access::Access;
 use crate::commit::Held;
 use crate::store::Store;
 
+/// What is known of an attachment with these bytes.
+pub fn content_of(bytes: &[u8]) -> AttachmentContent {
+    let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    AttachmentContent { size: bytes.len() as u64, sha256, blob: blake3::hash(bytes).to_hex().to_string() }
+}
+
 impl Banyan {
     /// Stores a file with a session.
     pub async fn put_attachment(&self, request: PutAttachmentRequest) -> Result<PutAttachmentResponse, Error> {
         let bytes = decide::checked_attachment(&request, &self.store.settings.limits())?;
         let held = self.store.hold(&self.access, &request.session_id).await?;
-        let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         let blob = self.store.log.put_blob(&bytes)?;
-        let content = AttachmentContent { size: bytes.len() as u64, sha256, blob: blob.clone() };
+        let content = content_of(&bytes);
         let decided = held.decide(&self.store, |state, ctx| decide::put_attachment(state, &request, content, ctx));
         let put = self.store.carry_out(held, decided, None).await;
         self.store.log.unpin_blob(&blob);
@@ -91,7 +96,7 @@ impl Banyan {
 
 impl Store {
     /// A message, on any branch, that refers to an attachment.
-    fn user_of(&self, held: &Held, attachment: &AttachmentId) -> Result<Option<EntryId>, Error> {
+    pub(crate) fn user_of(&self, held: &Held, attachment: &AttachmentId) -> Result<Option<EntryId>, Error> {
         let count = held.look(|state| state.nodes().len() as u32).unwrap_or_default();
         let nodes: Vec<NodeIx> = (0..count).map(NodeIx).collect();
         let mut user = None;
@@ -104,7 +109,7 @@ impl Store {
     }
 
     /// Lets content go when no record of the session needs it any more.
-    fn stop_using(&self, id: &SessionId, blob: &str) -> Result<(), Error> {
+    pub(crate) fn stop_using(&self, id: &SessionId, blob: &str) -> Result<(), Error> {
         let (Ok(hash), Some((born, attached))) = (
             blake3::Hash::from_hex(blob),
             self.look(Access::whole(), id, |state| {

@@ -206,9 +206,14 @@ impl Store {
                 let data = Json::from_text(&text)?;
                 Body::Custom(CustomPayload { custom_type: custom_type.clone().into_owned(), data })
             }
-            HeadKind::Message { .. } | HeadKind::Updated { .. } | HeadKind::Settled { .. } => {
-                Body::Message(Raw::vouched(&text))
+            HeadKind::EntryPut(entry) if !entry.kind.is_message() => {
+                let data = Json::from_text(&text)?;
+                Body::Custom(CustomPayload { custom_type: entry.custom_type.clone().unwrap_or_default(), data })
             }
+            HeadKind::Message { .. }
+            | HeadKind::Updated { .. }
+            | HeadKind::Settled { .. }
+            | HeadKind::EntryPut(_) => Body::Message(Raw::vouched(&text)),
             _ => return Ok(None),
         };
         Ok(Some((body, origin)))

@@ -8,13 +8,14 @@ use banyan_model::{AttachmentId, EntryId, SessionId};
 use uuid::Uuid;
 
 /// Milliseconds since the epoch.
-pub(crate) fn now_ms() -> i64 {
+pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Ids from UUIDv7.
-pub(crate) struct FreshIds;
+/// New ids, from UUIDv7.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FreshIds;
 
 impl Ids for FreshIds {
     fn session(&mut self) -> SessionId {

@@ -19,6 +19,7 @@ use crate::access::Access;
 use crate::clock::{FreshIds, now_ms};
 use crate::sessions::{Loaded, Session};
 use crate::store::Store;
+use crate::store_protocol::Token;
 
 /// A session that only the holder may change.
 pub(crate) struct Held {
@@ -44,6 +45,20 @@ pub(crate) enum ChangeKind {
     Own,
     /// A fork begins. Its state is left to whoever looks at it first.
     Fork(Box<SessionMeta>),
+}
+
+/// How a session ends.
+pub(crate) struct End {
+    pub(crate) time_ms: i64,
+    pub(crate) telling: Telling,
+    pub(crate) token: Option<Token>,
+}
+
+/// Whether subscribers are told.
+pub(crate) enum Telling {
+    Told,
+    /// Whoever ended it tells of it.
+    Silent,
 }
 
 /// A change with its lines written, waiting for its commit.
@@ -158,7 +173,7 @@ impl Store {
             return Ok(response);
         }
         let change = Change { held, records, time_ms, before, kind: ChangeKind::Own };
-        self.commit(vec![change], None).await?;
+        self.commit(vec![change], None, None).await?;
         Ok(response)
     }
 
@@ -170,8 +185,13 @@ impl Store {
     }
 
     /// Commits changes to one or more sessions together. The last one is what subscribers hear about.
-    /// `also` is held until they are visible.
-    pub(crate) async fn commit(self: &Arc<Self>, changes: Vec<Change>, also: Option<Held>) -> Result<(), Error> {
+    /// `also` is held until they are visible, and `token` is remembered once they are safe.
+    pub(crate) async fn commit(
+        self: &Arc<Self>,
+        changes: Vec<Change>,
+        also: Option<Held>,
+        token: Option<Token>,
+    ) -> Result<(), Error> {
         let mut writes = Vec::with_capacity(changes.len());
         let mut prepared: Vec<Prepared> = Vec::with_capacity(changes.len());
         for change in changes {
@@ -190,6 +210,9 @@ impl Store {
         let store = Arc::downgrade(self);
         let done = Box::new(move |outcome: Result<Committed, LogError>| {
             let mut prepared = prepared;
+            if outcome.is_ok() {
+                remember(&store, token);
+            }
             finish(&store, &mut prepared, &outcome);
             drop(also);
             let (outcome, committed) = match outcome {
@@ -203,21 +226,25 @@ impl Store {
         Ok(answered.await.map_or(Err(LogError::Closed), |answered| answered.outcome)?)
     }
 
-    /// Commits the end of a session.
+    /// Commits the end of a session, and gives back the right to begin another of its id.
     pub(crate) async fn commit_removal(
         self: &Arc<Self>,
         held: Held,
         removal: Removal,
-        time_ms: i64,
-    ) -> Result<(), Error> {
+        end: End,
+    ) -> Result<Held, Error> {
         let (answer, answered) = oneshot::channel();
         let store = Arc::downgrade(self);
         let keep = removal.keep_for_forks;
         let done = Box::new(move |outcome: Result<Committed, LogError>| {
             if let (Ok(committed), Some(store)) = (&outcome, store.upgrade()) {
-                store.removed(&held, committed, keep, time_ms);
+                store.removed(&held, committed, keep, &end);
             }
-            Box::new(move || drop(answer.send(outcome.map(|_| ())))) as Answer
+            if outcome.is_ok() {
+                remember(&store, end.token);
+            }
+            // Whoever does not wait for it lets go of the session all the same.
+            Box::new(move || drop(answer.send(outcome.map(|_| held)))) as Answer
         });
         self.log.append(Commit { writes: Vec::new(), removal: Some(removal), done });
         Ok(answered.await.unwrap_or(Err(LogError::Closed))?)
@@ -232,12 +259,14 @@ impl Store {
             None => (Born::unsaid(&session.id), Seq(0)),
         };
         let born = born_of(&records).unwrap_or(known);
+        // Nobody keeps account of content that entries without a session use, so theirs stays in their lines.
+        let has_blobs = session.read().state().is_some_and(SessionState::exists) || begins(&records);
         let mut pieces = Vec::with_capacity(records.len());
         let mut lines = Vec::with_capacity(records.len());
         let mut blobs = Vec::new();
         for (record, seq) in records.iter().zip(next.0..) {
-            let stored = match self.without_long_strings(record, &mut blobs) {
-                Ok(stored) => stored,
+            let stored = match has_blobs.then(|| self.without_long_strings(record, &mut blobs)).transpose() {
+                Ok(stored) => stored.flatten(),
                 Err(error) => {
                     for hash in &blobs {
                         self.log.unpin_blob(hash);
@@ -301,6 +330,14 @@ impl Store {
         for (at, record) in change.records.iter().enumerate() {
             apply(state, record, change, committed, written, at);
         }
+        if !state.exists() {
+            // Another instance puts entries before there is a session.
+            if let Loaded::Present(lines) = std::mem::replace(&mut *loaded, Loaded::NotYet) {
+                *loaded = Loaded::Absent(Some(lines));
+            }
+            self.hub.pass(committed.commit);
+            return;
+        }
         let meta = Arc::clone(state.meta());
         let file = change.session.file_of(state);
         self.sessions.weigh(&change.session, state.nodes().len());
@@ -336,7 +373,7 @@ impl Store {
         });
     }
 
-    fn removed(&self, held: &Held, committed: &Committed, keep: bool, time_ms: i64) {
+    fn removed(&self, held: &Held, committed: &Committed, keep: bool, end: &End) {
         let mut loaded = held.session.write();
         let Loaded::Present(state) = std::mem::replace(&mut *loaded, Loaded::Absent(None)) else { return };
         drop(loaded);
@@ -356,7 +393,10 @@ impl Store {
         } else {
             self.catalogue.forget(&held.session.id);
         }
-        self.tell_deleted(&state, committed.commit, time_ms);
+        match end.telling {
+            Telling::Told => self.tell_deleted(&state, committed.commit, end.time_ms),
+            Telling::Silent => self.hub.pass(committed.commit),
+        }
     }
 }
 
@@ -375,6 +415,14 @@ impl Held {
         }
     }
 
+    /// Looks at what the session's file says, whether or not that is a session.
+    pub(crate) fn with_state<T>(&self, look: impl FnOnce(&SessionState) -> T) -> T {
+        match self.session.read().state() {
+            Some(state) => look(state),
+            None => look(&SessionState::begin(self.session.id.clone())),
+        }
+    }
+
     /// Runs a decision on the session as it is; a session that does not exist is refused by the decision itself.
     pub(crate) fn decide<R>(
         &self,
@@ -383,11 +431,15 @@ impl Held {
     ) -> Result<(Decision<R>, i64), Error> {
         let now_ms = now_ms();
         let mut ctx = Ctx { now_ms, ids: &mut FreshIds, limits: store.settings.limits() };
-        let decision = match self.session.read().state() {
-            Some(state) => decide(state, &mut ctx),
-            None => decide(&SessionState::begin(self.session.id.clone()), &mut ctx),
-        };
+        let decision = self.with_state(|state| decide(state, &mut ctx));
         Ok((decision?, now_ms))
+    }
+}
+
+/// Remembers a commit that another instance asked for, before anybody else can change what it changed.
+fn remember(store: &Weak<Store>, token: Option<Token>) {
+    if let (Some(store), Some(token)) = (store.upgrade(), token) {
+        store.tokens.note(token);
     }
 }
 
@@ -446,8 +498,13 @@ fn apply(
 fn born_of(records: &[Record]) -> Option<Born> {
     records.iter().find_map(|record| match record {
         Record::Created(created) => Some(created.born),
+        Record::Begun(begun) => Some(begun.born),
         _ => None,
     })
+}
+
+fn begins(records: &[Record]) -> bool {
+    records.iter().any(|record| matches!(record, Record::Created(_)))
 }
 
 impl Session {

@@ -5,11 +5,12 @@
 //! and never holds up a writer.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use banyan_core::filter;
-use banyan_model::{CommitNo, Event, EventFilter, EventType, Object, Position, SessionId};
+use banyan_model::{CommitNo, Event, EventFilter, EventPayload, EventType, Object, Position, Role, SessionId};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// See the module.
@@ -27,6 +28,8 @@ struct Inner {
     /// Which filters to try, by the narrowest thing they ask for.
     wanted: HashMap<Key, Vec<(u64, usize)>>,
     published: CommitNo,
+    /// How many events of others were told since that commit.
+    foreign: u32,
 }
 
 struct Member {
@@ -105,6 +108,7 @@ impl Hub {
     ) {
         let mut inner = self.lock();
         inner.published = commit;
+        inner.foreign = 0;
         if self.listeners.load(Ordering::Acquire) == 0 || kinds.is_empty() {
             return;
         }
@@ -112,19 +116,30 @@ impl Hub {
         if candidates.is_empty() {
             return;
         }
-        let mut ended = Vec::new();
         for event in events() {
-            let event = Arc::new(event);
-            for (id, at) in &candidates {
-                let Some(member) = inner.members.get_mut(id) else { continue };
-                let matches = member.filters.get(*at).is_some_and(|filter| filter::event_matches(filter, &event));
-                if matches && member.told.replace(event.position) != Some(event.position) && !member.tell(&event) {
-                    ended.push(*id);
-                }
-            }
-            for id in ended.drain(..) {
-                inner.remove(id);
-            }
+            inner.tell(&candidates, &Arc::new(event));
+        }
+        self.listeners.store(inner.members.len(), Ordering::Release);
+    }
+
+    /// Passes a commit that nobody is told of.
+    pub(crate) fn pass(&self, commit: CommitNo) {
+        let mut inner = self.lock();
+        inner.published = commit;
+        inner.foreign = 0;
+    }
+
+    /// Tells events of another instance's commits, each at a place of its own behind the last commit here.
+    pub(crate) fn publish_foreign(&self, events: impl Iterator<Item = ForeignEvent>) {
+        let mut inner = self.lock();
+        for (payload, role, metadata) in events {
+            let index = FOREIGN.start.saturating_add(inner.foreign).min(FOREIGN.end - 1);
+            inner.foreign = inner.foreign.saturating_add(1);
+            let kinds = [payload.event_type()];
+            let candidates = inner.candidates(payload.session_id(), metadata.as_ref(), &kinds);
+            let position = Position::new(inner.published, index);
+            let event = Event::new(position, payload, role, metadata.map(Arc::new));
+            inner.tell(&candidates, &Arc::new(event));
         }
         self.listeners.store(inner.members.len(), Ordering::Release);
     }
@@ -142,7 +157,28 @@ impl Hub {
     }
 }
 
+/// The places of events that were told for another instance. No commit has so many of its own.
+pub(crate) const FOREIGN: Range<u32> = 0x80_0000..0xff_ffff;
+
+/// What another instance tells: the event, and what filters look at.
+pub(crate) type ForeignEvent = (EventPayload, Option<Role>, Option<Object>);
+
 impl Inner {
+    /// Tells those of the candidates who asked for an event.
+    fn tell(&mut self, candidates: &[(u64, usize)], event: &Arc<Event>) {
+        let mut ended = Vec::new();
+        for (id, at) in candidates {
+            let Some(member) = self.members.get_mut(id) else { continue };
+            let matches = member.filters.get(*at).is_some_and(|filter| filter::event_matches(filter, event));
+            if matches && member.told.replace(event.position) != Some(event.position) && !member.tell(event) {
+                ended.push(*id);
+            }
+        }
+        for id in ended {
+            self.remove(id);
+        }
+    }
+
     fn candidates(
         &self,
         session: &SessionId,

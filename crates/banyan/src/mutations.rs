@@ -1,6 +1,7 @@
 //! The functions that change something.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use banyan_core::content;
 use banyan_core::decide;
@@ -13,10 +14,11 @@ use crate::Banyan;
 use crate::access::Access;
 use crate::bodies::{Body, Wanted};
 use crate::clock::{FreshIds, now_ms};
-use crate::commit::{Change, ChangeKind, Held};
+use crate::commit::{Change, ChangeKind, End, Held, Telling};
 use crate::replay::Tombstone;
 use crate::sessions::Loaded;
 use crate::store::Store;
+use crate::store_protocol::Token;
 
 impl Banyan {
     /// Starts a session.
@@ -113,48 +115,75 @@ impl Banyan {
             held.look(|state| decide::fork(state, request, &attachments, &mut ctx)).unwrap_or(Err(missing))?
         };
         let fork = self.store.hold_new(&self.access, &decision.response.session_id).await?;
-        let mut changes = Vec::new();
-        // The source stays held until the fork is known, so that it cannot be deleted in between.
-        let mut source = Some(held);
-        if !decision.source_records.is_empty()
-            && let Some(held) = source.take()
-        {
-            let records = decision.source_records;
-            changes.push(Change { held, records, time_ms, before: None, kind: ChangeKind::Own });
-        }
-        let kind = ChangeKind::Fork(Box::new(decision.response.meta.clone()));
-        changes.push(Change { held: fork, records: decision.records, time_ms, before: None, kind });
-        self.store.commit(changes, source).await?;
-        Ok(decision.response)
+        let response = decision.response.clone();
+        self.store.commit_fork(held, fork, decision, time_ms, None).await?;
+        Ok(response)
     }
 
     /// Deletes a session and its entries. Forks of it stay as they are.
     pub async fn delete(&self, request: DeleteRequest) -> Result<DeleteResponse, Error> {
         let gone = DeleteResponse { deleted: false };
         let Some(held) = self.store.find(&self.access, &request.session_id).await? else { return Ok(gone) };
-        let time_ms = now_ms();
-        let found = held.look(|state| (state.born(), base_key(state), tombstone(state, time_ms)));
-        let Some((born, base, tombstone)) = found else { return Ok(gone) };
-        let key = FileKey { session_id: request.session_id.clone(), born: born.to_string() };
-        let index = |error: banyan_index::IndexError| Error::storage(error.to_string());
-        let keep_for_forks = !self.store.catalogue.forks(&key).map_err(index)?.is_empty();
-        let blobs =
-            if keep_for_forks { Vec::new() } else { self.store.catalogue.blobs_of(&key).map_err(index)? };
-        let blobs: Vec<String> = blobs.iter().map(|hash| hash.to_hex().to_string()).collect();
-        let has_blobs = !blobs.is_empty();
-        let removal = Removal { session: request.session_id, born, tombstone, keep_for_forks, blobs };
-        self.store.commit_removal(held, removal, time_ms).await?;
-        self.store.release_bases(base);
-        if has_blobs {
-            self.store.collect_garbage();
-        }
+        let end = End { time_ms: now_ms(), telling: Telling::Told, token: None };
+        self.store.let_go(self.store.remove(held, end).await?);
         Ok(DeleteResponse { deleted: true })
     }
 }
 
 impl Store {
+    /// Commits a fork. Its source stays held until the fork is known, so that it cannot be deleted in between.
+    pub(crate) async fn commit_fork(
+        self: &Arc<Self>,
+        source: Held,
+        fork: Held,
+        decision: decide::ForkDecision,
+        time_ms: i64,
+        token: Option<Token>,
+    ) -> Result<(), Error> {
+        let mut changes = Vec::new();
+        let mut source = Some(source);
+        if !decision.source_records.is_empty()
+            && let Some(held) = source.take()
+        {
+            let records = decision.source_records;
+            changes.push(Change { held, records, time_ms, before: None, kind: ChangeKind::Own });
+        }
+        let kind = ChangeKind::Fork(Box::new(decision.response.meta));
+        changes.push(Change { held: fork, records: decision.records, time_ms, before: None, kind });
+        self.commit(changes, source, token).await
+    }
+
+    /// Ends a session that is held.
+    pub(crate) async fn remove(self: &Arc<Self>, held: Held, end: End) -> Result<Held, Error> {
+        let found = held.with_state(|state| {
+            (
+                state.session_id().clone(),
+                state.born(),
+                base_key(state),
+                state.exists(),
+                tombstone(state, end.time_ms),
+            )
+        });
+        let (session, born, base, exists, tombstone) = found;
+        let key = FileKey { session_id: session.clone(), born: born.to_string() };
+        let index = |error: banyan_index::IndexError| Error::storage(error.to_string());
+        let keep_for_forks = !self.catalogue.forks(&key).map_err(index)?.is_empty();
+        let blobs = if keep_for_forks { Vec::new() } else { self.catalogue.blobs_of(&key).map_err(index)? };
+        let blobs: Vec<String> = blobs.iter().map(|hash| hash.to_hex().to_string()).collect();
+        let has_blobs = !blobs.is_empty();
+        // The end of what was no session is nothing to tell, then or later.
+        let tombstone = if exists { tombstone } else { Vec::new() };
+        let removal = Removal { session, born, tombstone, keep_for_forks, blobs };
+        let held = self.commit_removal(held, removal, end).await?;
+        self.release_bases(base);
+        if has_blobs {
+            self.collect_garbage();
+        }
+        Ok(held)
+    }
+
     /// The message that an update is about, unless the state has it or there is none.
-    fn current_message(&self, held: &Held, entry_id: &EntryId) -> Result<Option<AgentMessage>, Error> {
+    pub(crate) fn current_message(&self, held: &Held, entry_id: &EntryId) -> Result<Option<AgentMessage>, Error> {
         let found = held.look(|state| {
             let wanted = |ix: &NodeIx| state.node(*ix).kind().is_message() && !grows(state, *ix);
             let ix = state.find(entry_id).filter(wanted)?;
@@ -168,7 +197,11 @@ impl Store {
     }
 
     /// The attachments that messages on the path to an entry refer to.
-    fn attachments_above(&self, held: &Held, entry_id: &EntryId) -> Result<BTreeSet<AttachmentId>, Error> {
+    pub(crate) fn attachments_above(
+        &self,
+        held: &Held,
+        entry_id: &EntryId,
+    ) -> Result<BTreeSet<AttachmentId>, Error> {
         let chain = held.look(|state| match state.attachments().is_empty() {
             true => None,
             false => state.find(entry_id).and_then(|ix| state.chain(ix)),

@@ -12,6 +12,7 @@ use crate::hub::Hub;
 use crate::recent::Recent;
 use crate::sessions::Sessions;
 use crate::store::{Purpose, Settings, Store};
+use crate::store_protocol::Tokens;
 use crate::{Banyan, Options};
 
 /// Why a store could not be opened.
@@ -73,6 +74,7 @@ impl Store {
             recent: Recent::new(options.cached_bytes),
             hub: Arc::new(Hub::default()),
             leaf_watches: Arc::default(),
+            tokens: Tokens::default(),
             settings: Settings {
                 limits: std::sync::RwLock::new(options.limits),
                 blob_threshold: options.blob_threshold,

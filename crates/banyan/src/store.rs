@@ -16,6 +16,7 @@ use crate::leaf_watch::LeafWatches;
 use crate::progress::Progress;
 use crate::recent::Recent;
 use crate::sessions::Sessions;
+use crate::store_protocol::Tokens;
 
 /// A session database. Cloning it is cheap and gives the same one; [`Banyan::with_access`] gives one that may do less.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ pub(crate) struct Store {
     pub(crate) recent: Recent,
     pub(crate) hub: Arc<Hub>,
     pub(crate) leaf_watches: Arc<LeafWatches>,
+    /// Commits that other instances asked for lately.
+    pub(crate) tokens: Tokens,
     pub(crate) settings: Settings,
     pub(crate) progress: Box<dyn Progress>,
     pub(crate) housekeeper: Mutex<Option<JoinHandle<()>>>,

@@ -9,7 +9,7 @@ use banyan_model::{CommitNo, Error, Event, EventFilter, Position, SessionId};
 
 use crate::Banyan;
 use crate::access::Access;
-use crate::hub::Seat;
+use crate::hub::{FOREIGN, Seat};
 use crate::replay::{Backlog, More};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -150,7 +150,9 @@ impl Subscription {
 
     fn take(&mut self, event: Arc<Event>) -> Option<Delivery> {
         self.seat.queue.taken(&event);
-        (event.position > self.seen).then(|| Delivery::Event(self.access.shown(event)))
+        // What was told for another instance is in no backlog, so it was not delivered yet, wherever it stands.
+        let is_new = event.position > self.seen || FOREIGN.contains(&event.position.index);
+        is_new.then(|| Delivery::Event(self.access.shown(event)))
     }
 
     fn end(&mut self) -> Option<Delivery> {
@@ -236,7 +238,7 @@ impl Store {
         if position.commit > self.log.head() {
             return Err(refuse());
         }
-        if position == Position::BEGINNING || position.index == WHOLE {
+        if position == Position::BEGINNING || position.index >= FOREIGN.start {
             return Ok(());
         }
         if position.commit.0 == 0 {

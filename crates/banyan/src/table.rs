@@ -82,22 +82,42 @@ pub fn functions() -> &'static [Function] {
     &FUNCTIONS
 }
 
+/// The functions by which another instance stores through this one. They look at no scope and at few rules, so they are
+/// for instances that trust each other, and no door for everyone serves them.
+pub fn store_functions() -> &'static [Function] {
+    &STORE_FUNCTIONS
+}
+
+/// The error of a call by an id that no function has.
+pub fn unknown_function(id: &str) -> CallError {
+    CallError::UnknownFunction { id: id.to_owned(), similar: similar_to(id) }
+}
+
 impl Banyan {
     /// Calls a function by its id. An empty body is `{}`.
     pub async fn call(&self, id: &str, body: &[u8]) -> Result<String, CallError> {
         let Some(function) = functions().iter().find(|function| function.id == id) else {
-            return Err(CallError::UnknownFunction { id: id.to_owned(), similar: similar_to(id) });
+            return Err(unknown_function(id));
         };
         if function.effect == Effect::Writes {
             self.access.must_write().map_err(CallError::Refused)?;
         }
         (function.handler)(self, body).await.map_err(CallError::Refused)
     }
+
+    /// Calls one of [`store_functions`]. Refused on a handle that may not do everything.
+    pub async fn store_call(&self, id: &str, body: &[u8]) -> Result<String, CallError> {
+        let Some(function) = store_functions().iter().find(|function| function.id == id) else {
+            return Err(CallError::UnknownFunction { id: id.to_owned(), similar: Vec::new() });
+        };
+        self.access.must_do_everything().map_err(CallError::Refused)?;
+        (function.handler)(self, body).await.map_err(CallError::Refused)
+    }
 }
 
 macro_rules! table {
-    ($($effect:ident $id:literal $method:ident($request:ty) -> $response:ty, $description:literal;)*) => {
-        static FUNCTIONS: LazyLock<Vec<Function>> = LazyLock::new(|| vec![$(Function {
+    ($table:ident $($effect:ident $id:literal $method:ident($request:ty) -> $response:ty, $description:literal;)*) => {
+        static $table: LazyLock<Vec<Function>> = LazyLock::new(|| vec![$(Function {
             id: $id,
             description: $description,
             effect: Effect::$effect,
@@ -110,7 +130,7 @@ macro_rules! table {
     };
 }
 
-table! {
+table! { FUNCTIONS
     Writes "session::create" create(CreateRequest) -> CreateResponse,
         "Start a session.";
     Writes "session::ensure" ensure(EnsureRequest) -> EnsureResponse,
@@ -155,6 +175,37 @@ table! {
         "The files stored with a session.";
     Writes "session::delete-attachment" delete_attachment(DeleteAttachmentRequest) -> DeleteAttachmentResponse,
         "Delete a stored file that no message uses.";
+}
+
+table! { STORE_FUNCTIONS
+    Reads "session::store::get-meta" store_get_meta(store::SessionIdRequest) -> Option<SessionMeta>,
+        "For other instances: what a session is known by, or null.";
+    Writes "session::store::put-meta" store_put_meta(store::PutMetaRequest) -> store::OkResponse,
+        "For other instances: put what a session is known by.";
+    Writes "session::store::delete-meta" store_delete_meta(store::SessionIdRequest) -> store::OkResponse,
+        "For other instances: delete what a session is known by, and so the session.";
+    Reads "session::store::list-metas" store_list_metas(store::ListMetasRequest) -> store::ListMetasResponse,
+        "For other instances: what every session is known by.";
+    Reads "session::store::get-entry" store_get_entry(store::EntryIdRequest) -> Option<SessionEntry>,
+        "For other instances: one entry, or null.";
+    Writes "session::store::put-entry" store_put_entry(store::PutEntryRequest) -> store::OkResponse,
+        "For other instances: put one entry, new or in place of the one of the same id.";
+    Reads "session::store::list-entries" store_list_entries(store::SessionIdRequest) -> store::ListEntriesResponse,
+        "For other instances: every entry of a session.";
+    Writes "session::store::delete-entries" store_delete_entries(store::SessionIdRequest) -> store::OkResponse,
+        "For other instances: delete every entry of a session.";
+    Reads "session::store::get-active-leaf" store_get_active_leaf(store::SessionIdRequest) -> store::ActiveLeafResponse,
+        "For other instances: a session's active leaf, or null.";
+    Writes "session::store::set-active-leaf" store_set_active_leaf(store::EntryIdRequest) -> store::OkResponse,
+        "For other instances: put a session's active leaf.";
+    Writes "session::store::delete-active-leaf" store_delete_active_leaf(store::SessionIdRequest) -> store::OkResponse,
+        "For other instances: take a session's active leaf away.";
+    Writes "session::store::publish-events" store_publish_events(store::PublishEventsRequest) -> store::PublishEventsResponse,
+        "For other instances: tell subscribers, here and of every instance that stores through this one.";
+    Reads "session::store::look" store_look(store::LookRequest) -> store::LookResponse,
+        "For other Banyans: what a decision about a session needs.";
+    Writes "session::store::commit" store_commit(store::CommitRequest) -> store::CommitResponse,
+        "For other Banyans: commit what was decided, if the session is still as it was seen.";
 }
 
 fn answer<T: Serialize>(response: &T) -> Result<String, Error> {

@@ -20,6 +20,8 @@ fn kind_of(record: &Record) -> Option<EventType> {
         Record::MetaSet(_) => Some(EventType::MetaUpdated),
         Record::StatusSet(_) => Some(EventType::StatusChanged),
         Record::Settled(_) | Record::LeafMoved(_) | Record::Attached(_) | Record::Detached(_) => None,
+        // Whoever puts things as they are tells of them by itself.
+        Record::Begun(_) | Record::MetaPut(_) | Record::EntryPut(_) | Record::LeafPut(_) => None,
     }
 }
 
@@ -47,7 +49,7 @@ impl Store {
             }
             events
         });
-        if records.iter().any(|record| matches!(record, Record::LeafMoved(_))) {
+        if records.iter().any(|record| matches!(record, Record::LeafMoved(_) | Record::LeafPut(_))) {
             self.leaf_watches.moved(&meta.session_id);
         }
     }

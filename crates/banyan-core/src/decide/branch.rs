@@ -40,10 +40,7 @@ pub fn fork(
             request.entry_id
         )));
     }
-    let source_records: Vec<Record> = match state.growing() {
-        Some(growing) if is_above(state, growing.node(), ix) => settle(state)?.into_iter().collect(),
-        _ => Vec::new(),
-    };
+    let source_records = settle_above(state, ix)?;
     let session_id = ctx.ids.session();
     let created = Created {
         session_id: session_id.clone(),
@@ -67,6 +64,14 @@ pub fn fork(
         records.push(Record::Attached(Attached { attachment, blob: attached.blob.clone() }));
     }
     Ok(ForkDecision { source_records, records, response: ForkResponse { session_id, meta } })
+}
+
+/// The record that writes a growing message whole which a fork at this entry inherits, if there is one.
+pub(super) fn settle_above(state: &SessionState, ix: NodeIx) -> Result<Vec<Record>, Error> {
+    match state.growing() {
+        Some(growing) if is_above(state, growing.node(), ix) => Ok(settle(state)?.into_iter().collect()),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// Chooses the entry that the next append follows.

@@ -104,7 +104,7 @@ fn begin(
 }
 
 /// What a session is known by right after its beginning.
-pub(super) fn meta_of(created: &Created, now_ms: i64) -> SessionMeta {
+pub fn meta_of(created: &Created, now_ms: i64) -> SessionMeta {
     SessionMeta {
         session_id: created.session_id.clone(),
         title: created.title.clone(),

@@ -7,7 +7,9 @@
 mod append;
 mod attachments;
 mod branch;
+mod elsewhere;
 mod lifecycle;
+mod put;
 mod settle;
 mod update;
 
@@ -21,7 +23,9 @@ use crate::state::{NodeIx, SessionState};
 pub use append::{NewEntry, append, append_entries, append_many};
 pub use attachments::{AttachmentContent, checked_attachment, delete_attachment, put_attachment};
 pub use branch::{ForkDecision, fork, set_active_leaf};
-pub use lifecycle::{create, delete, ensure, set_meta, set_status};
+pub use elsewhere::{decided_elsewhere, forked_elsewhere};
+pub use lifecycle::{create, delete, ensure, meta_of, set_meta, set_status};
+pub use put::{put_entry, put_leaf, put_meta};
 pub use settle::settle;
 pub use update::{extend_message, update_message};
 

@@ -3,6 +3,7 @@
 mod activity;
 mod messages;
 mod range;
+mod sessions;
 mod tail;
 mod tree;
 
@@ -14,6 +15,7 @@ use crate::state::{NodeIx, SessionState};
 pub use activity::Loaded;
 pub use messages::messages;
 pub use range::messages_range;
+pub use sessions::sessions;
 pub use tail::{TailItem, TailPage, messages_tail};
 pub use tree::tree;
 

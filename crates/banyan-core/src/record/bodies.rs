@@ -2,7 +2,7 @@
 
 use banyan_model::{AgentMessage, Error, Json, Raw};
 
-use super::Record;
+use super::{PutBody, Record};
 use crate::blobs::{self, BlobRef, Piece};
 
 impl Record {
@@ -35,6 +35,7 @@ impl Record {
             Self::Custom(record) => Some(&record.blobs),
             Self::Updated(record) => Some(&record.blobs),
             Self::Settled(record) => Some(&record.blobs),
+            Self::EntryPut(record) => Some(&record.blobs),
             _ => None,
         }
     }
@@ -50,6 +51,10 @@ impl Record {
             Self::Custom(record) => Some(record.data.get()),
             Self::Updated(record) => Some(record.message.get()),
             Self::Settled(record) => Some(record.message.get()),
+            Self::EntryPut(record) => Some(match &record.body {
+                PutBody::Message { message, .. } => message.get(),
+                PutBody::Custom { data, .. } => data.get(),
+            }),
             _ => None,
         }
     }
@@ -61,6 +66,13 @@ impl Record {
             Self::Updated(record) => (record.message, record.blobs) = (message(text)?, blobs),
             Self::Settled(record) => (record.message, record.blobs) = (message(text)?, blobs),
             Self::Custom(record) => (record.data, record.blobs) = (Json::from_text(&text)?, blobs),
+            Self::EntryPut(record) => {
+                match &mut record.body {
+                    PutBody::Message { message: body, .. } => *body = message(text)?,
+                    PutBody::Custom { data, .. } => *data = Json::from_text(&text)?,
+                }
+                record.blobs = blobs;
+            }
             _ => {}
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::ops::Range;
 use banyan_model::{CommitNo, EntryId, Object, Seq};
 use serde::Serialize;
 
-use super::{Record, SCHEMA_VERSION, crc, grew, time};
+use super::{PutBody, Record, SCHEMA_VERSION, crc, grew, time};
 use crate::blobs::BlobRef;
 use crate::hex;
 
@@ -82,6 +82,29 @@ pub fn encode(record: &Record, seq: Seq, time_ms: i64, out: &mut Vec<u8>) -> Spo
         }
         Record::Detached(detached) => field("attachment_id", &detached.attachment_id, out),
         Record::Adopted(adopted) => field("entry_id", &adopted.entry_id, out),
+        Record::Begun(begun) => {
+            field("session_id", &begun.session_id, out);
+            field("born", &begun.born, out);
+        }
+        Record::MetaPut(put) => field("meta", &put.meta, out),
+        Record::EntryPut(put) => {
+            entry(&put.entry_id, put.parent_id.as_ref(), out);
+            field("timestamp", &put.timestamp, out);
+            field("revision", &put.revision, out);
+            match &put.body {
+                PutBody::Message { role, message } => {
+                    field("role", role, out);
+                    spots.origin = context(put.origin.as_ref(), &put.blobs, out);
+                    spots.body = Some(verbatim("message", message.get(), out));
+                }
+                PutBody::Custom { custom_type, data } => {
+                    spots.origin = context(put.origin.as_ref(), &put.blobs, out);
+                    field("custom_type", custom_type, out);
+                    spots.body = Some(verbatim("data", data.get(), out));
+                }
+            }
+        }
+        Record::LeafPut(put) => field("entry_id", &put.entry_id, out),
     }
     let from_start = |spot: Range<usize>| spot.start - start..spot.end - start;
     Spots { origin: spots.origin.map(from_start), body: spots.body.map(from_start) }

@@ -99,6 +99,15 @@ pub enum SalvagedWhat {
         /// What it is.
         kind: NodeKind,
     },
+    /// An entry that was put, new or in place of another.
+    Put {
+        /// Its id.
+        entry_id: EntryId,
+        /// What it follows.
+        parent_id: Option<EntryId>,
+        /// What it is.
+        kind: NodeKind,
+    },
     /// A newer text of this entry, now lost.
     Text(EntryId),
     /// Something else.

@@ -26,6 +26,7 @@ pub(super) struct Fields<'a> {
     pub(super) custom_type: Option<&'a [u8]>,
     pub(super) revision: Option<&'a [u8]>,
     pub(super) block: Option<&'a [u8]>,
+    pub(super) timestamp: Option<&'a [u8]>,
     pub(super) origin: Option<Range<usize>>,
     pub(super) body: Option<Range<usize>>,
     /// Where an entry of session-manager's begins, for salvage.
@@ -107,6 +108,7 @@ impl<'a> Fields<'a> {
             b"custom_type" => self.custom_type = raw,
             b"revision" => self.revision = raw,
             b"block" => self.block = raw,
+            b"timestamp" => self.timestamp = raw,
             b"origin" => self.origin = Some(range),
             b"session_id" => self.session_id = raw,
             b"born" => self.born = raw,
@@ -132,6 +134,15 @@ impl<'a> Fields<'a> {
                 kind: match type_name.as_ref() {
                     "custom" => NodeKind::CustomEntry,
                     _ => self.role.and_then(read::<Role>).map_or(NodeKind::Lost, NodeKind::of_role),
+                },
+            },
+            "entry-put" => SalvagedWhat::Put {
+                entry_id: entry_id()?,
+                parent_id: read(self.parent_id?)?,
+                kind: match (self.role.and_then(read::<Role>), self.custom_type) {
+                    (Some(role), _) => NodeKind::of_role(role),
+                    (None, Some(_)) => NodeKind::CustomEntry,
+                    (None, None) => NodeKind::Lost,
                 },
             },
             "updated" | "grew" | "settled" => SalvagedWhat::Text(entry_id()?),

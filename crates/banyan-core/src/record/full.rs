@@ -7,7 +7,8 @@ use super::grew::AddOf;
 use super::head::{Head, HeadKind, body_text, without_line_feed};
 use super::legacy::{self, LegacyRecord};
 use super::{
-    Add, Adopted, CustomRecord, Envelope, Grew, LeafMoved, MessageRecord, Record, Settled, UpdatedRecord,
+    Add, Adopted, CustomRecord, EntryPut, Envelope, Grew, LeafMoved, LeafPut, MessageRecord, PutBody, Record,
+    Settled, UpdatedRecord,
 };
 
 /// A line, read whole.
@@ -98,6 +99,25 @@ fn whole(line: &[u8], head: Head<'_>, closing: &str) -> Result<Stored, LineFault
         HeadKind::StatusSet(set) => Record::StatusSet(set.clone()),
         HeadKind::Attached(attached) => Record::Attached(attached.as_ref().clone()),
         HeadKind::Detached(detached) => Record::Detached(detached.clone()),
+        HeadKind::Begun(begun) => Record::Begun(begun.clone()),
+        HeadKind::MetaPut(put) => Record::MetaPut(put.as_ref().clone()),
+        HeadKind::LeafPut { entry_id } => Record::LeafPut(LeafPut { entry_id: entry_id.as_deref().map(id) }),
+        HeadKind::EntryPut(entry) => Record::EntryPut(EntryPut {
+            entry_id: entry.id.clone(),
+            parent_id: entry.parent_id.clone(),
+            timestamp: entry.timestamp,
+            revision: entry.revision,
+            origin,
+            blobs,
+            body: match entry.kind.role() {
+                Some(role) => PutBody::Message { role, message: message("entry-put")? },
+                None => PutBody::Custom {
+                    custom_type: entry.custom_type.clone().unwrap_or_default(),
+                    data: Json::from_text(body_text(line, &head).unwrap_or_default())
+                        .map_err(|_| bad_body("entry-put", "data"))?,
+                },
+            },
+        }),
         HeadKind::Legacy(_) => {
             return Ok(Stored { envelope, record: StoredRecord::Legacy(legacy::record(line)?) });
         }

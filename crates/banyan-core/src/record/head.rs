@@ -12,10 +12,11 @@ use super::crc::{self, Check};
 use super::fault::{FaultReason, LineFault};
 use super::fields::{Fields, number, read, text, unquoted};
 use super::grew::AddOf;
-use super::legacy::{self, LegacyHead};
-use super::{Attached, Created, Detached, Envelope, MetaSet, SCHEMA_VERSION, StatusSet, time};
+use super::legacy::{self, LegacyEntryHead, LegacyHead};
+use super::{Attached, Begun, Created, Detached, Envelope, MetaPut, MetaSet, SCHEMA_VERSION, StatusSet, time};
 use crate::blobs::BlobRef;
 use crate::hex;
+use crate::node_kind::NodeKind;
 
 /// A line without its body.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +61,14 @@ pub enum HeadKind<'a> {
     Detached(Detached),
     /// An entry that a crash left off the path was put on it.
     Adopted { entry_id: Cow<'a, str> },
+    /// The file begins with what another instance puts.
+    Begun(Begun),
+    /// Another instance put what the session is known by.
+    MetaPut(Box<MetaPut>),
+    /// Another instance put an entry.
+    EntryPut(Box<LegacyEntryHead>),
+    /// Another instance put the active leaf.
+    LeafPut { entry_id: Option<Cow<'a, str>> },
     /// A line of session-manager's.
     Legacy(Box<LegacyHead>),
     /// A type that is not known here, which is kept and skipped.
@@ -259,6 +268,31 @@ fn kind<'a>(
         "attached" => HeadKind::Attached(Box::new(read(line).ok_or("attachment")?)),
         "detached" => HeadKind::Detached(read(line).ok_or("attachment_id")?),
         "adopted" => HeadKind::Adopted { entry_id: entry_id()? },
+        "begun" => HeadKind::Begun(read(line).ok_or("session_id")?),
+        "meta-put" => HeadKind::MetaPut(Box::new(read(line).ok_or("meta")?)),
+        "entry-put" => {
+            body("message")?;
+            let custom_type = fields.custom_type.and_then(text).map(Cow::into_owned);
+            let kind = match fields.role {
+                Some(raw) => NodeKind::of_role(role(raw).ok_or("role")?),
+                None => NodeKind::CustomEntry,
+            };
+            if kind == NodeKind::CustomEntry && custom_type.is_none() {
+                return Err("custom_type");
+            }
+            HeadKind::EntryPut(Box::new(LegacyEntryHead {
+                id: entry_id()?.as_ref().into(),
+                parent_id: parent_id()?.map(|id| id.as_ref().into()),
+                timestamp: fields.timestamp.and_then(read).ok_or("timestamp")?,
+                revision: revision()?,
+                kind,
+                custom_type,
+            }))
+        }
+        "leaf-put" => match fields.entry_id {
+            Some(b"null") => HeadKind::LeafPut { entry_id: None },
+            _ => HeadKind::LeafPut { entry_id: Some(entry_id()?) },
+        },
         other => HeadKind::Unknown(Cow::Owned(other.to_owned())),
     })
 }

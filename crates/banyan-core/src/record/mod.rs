@@ -15,6 +15,7 @@ mod full;
 mod grew;
 mod head;
 mod legacy;
+mod put;
 mod time;
 mod written;
 
@@ -34,6 +35,7 @@ pub use full::{Stored, StoredRecord, parse_full, parse_full_open};
 pub use grew::{AddPlace, close_grew, encode_add, open_grew};
 pub use head::{GrewHead, Head, HeadKind, body_text, plain_message};
 pub use legacy::{LegacyEntryHead, LegacyHead, LegacyRecord};
+pub use put::{Begun, EntryPut, LeafPut, MetaPut, PutBody};
 
 /// The version that every line says first.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -76,6 +78,14 @@ pub enum Record {
     Detached(Detached),
     /// An entry that a crash of session-manager left off the path was put on it.
     Adopted(Adopted),
+    /// The file begins with things that another instance puts; there is a session once it has put a meta.
+    Begun(Begun),
+    /// Another instance put what the session is known by.
+    MetaPut(MetaPut),
+    /// Another instance put an entry.
+    EntryPut(EntryPut),
+    /// Another instance put the active leaf.
+    LeafPut(LeafPut),
 }
 
 /// The session began, empty or as a fork.
@@ -272,6 +282,10 @@ impl Record {
             Self::Attached(_) => "attached",
             Self::Detached(_) => "detached",
             Self::Adopted(_) => "adopted",
+            Self::Begun(_) => "begun",
+            Self::MetaPut(_) => "meta-put",
+            Self::EntryPut(_) => "entry-put",
+            Self::LeafPut(_) => "leaf-put",
         }
     }
 }

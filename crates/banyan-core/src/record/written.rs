@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Envelope, Head, HeadKind, Record, Spots};
+use super::{Envelope, Head, HeadKind, LegacyEntryHead, PutBody, Record, Spots};
+use crate::node_kind::NodeKind;
 
 impl<'a> Head<'a> {
     /// What [`Head::parse`] would read from the line that `spots` came from. `None` for a `grew`, whose line may still be open.
@@ -37,6 +38,25 @@ impl<'a> Head<'a> {
             Record::Attached(attached) => HeadKind::Attached(Box::new(as_read(attached))),
             Record::Detached(detached) => HeadKind::Detached(detached.clone()),
             Record::Adopted(adopted) => HeadKind::Adopted { entry_id: Cow::Borrowed(adopted.entry_id.as_str()) },
+            Record::Begun(begun) => HeadKind::Begun(begun.clone()),
+            Record::MetaPut(put) => HeadKind::MetaPut(Box::new(as_read(put))),
+            Record::EntryPut(put) => {
+                let (kind, custom_type) = match &put.body {
+                    PutBody::Message { role, .. } => (NodeKind::of_role(*role), None),
+                    PutBody::Custom { custom_type, .. } => (NodeKind::CustomEntry, Some(custom_type.clone())),
+                };
+                HeadKind::EntryPut(Box::new(LegacyEntryHead {
+                    id: put.entry_id.clone(),
+                    parent_id: put.parent_id.clone(),
+                    timestamp: put.timestamp,
+                    revision: put.revision,
+                    kind,
+                    custom_type,
+                }))
+            }
+            Record::LeafPut(put) => {
+                HeadKind::LeafPut { entry_id: put.entry_id.as_ref().map(|id| Cow::Borrowed(id.as_str())) }
+            }
         };
         Some(Head {
             envelope: Some(envelope),

@@ -61,7 +61,11 @@ impl SessionState {
     }
 
     fn begin_unless_begun(&mut self, head: &Head<'_>, envelope: Envelope, faults: &mut Vec<StateFault>) {
-        if self.exists || matches!(head.kind, HeadKind::Created(_)) {
+        let may_come_before = |kind: &HeadKind<'_>| {
+            use HeadKind::{Begun, Created, EntryPut, LeafPut, MetaPut};
+            matches!(kind, Created(_) | Begun(_) | MetaPut(_) | EntryPut(_) | LeafPut { .. })
+        };
+        if self.exists || may_come_before(&head.kind) {
             return;
         }
         self.exists = true;
@@ -138,6 +142,10 @@ impl SessionState {
                     self.meta_mut().updated_at = time;
                 }
             }
+            HeadKind::Begun(begun) => self.begun(begun, seq, faults),
+            HeadKind::MetaPut(put) => self.put_meta(&put.meta, seq, place),
+            HeadKind::EntryPut(entry) => self.put_entry(entry, head, seq, place, faults),
+            HeadKind::LeafPut { entry_id } => self.put_leaf(entry_id.as_deref(), seq, place),
             HeadKind::Unknown(_) | HeadKind::Legacy(_) => {}
         }
     }

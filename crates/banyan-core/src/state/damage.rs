@@ -78,6 +78,25 @@ impl SessionState {
                     self.became_leaf(ix, time_ms);
                 }
             }
+            SalvagedWhat::Put { entry_id, parent_id, kind } => {
+                if let Some(ix) = self.find(entry_id) {
+                    self.nodes[ix.at()].set(flag::DAMAGED);
+                    self.end_growth_of(ix);
+                    return;
+                }
+                self.insert(NewNode {
+                    key: IdKey::of(entry_id.as_str()),
+                    parent: parent_id.as_ref().and_then(|id| self.find(id).or(self.leaf)),
+                    place,
+                    seq: self.next_seq,
+                    weight: 0,
+                    revision: 0,
+                    timestamp: time_ms,
+                    kind: *kind,
+                    custom_type: None,
+                    flags: flag::DAMAGED | flag::UNCOMMITTED,
+                });
+            }
             SalvagedWhat::Text(entry_id) => {
                 if let Some(ix) = self.known(entry_id.as_str(), faults) {
                     self.nodes[ix.at()].set(flag::DAMAGED);

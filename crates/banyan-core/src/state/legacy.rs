@@ -17,7 +17,7 @@ impl SessionState {
         match legacy {
             LegacyHead::Meta(meta) => self.legacy_meta(meta, place),
             LegacyHead::Entry(entry) => {
-                self.legacy_entry(entry, head, place, faults);
+                self.legacy_entry(entry, head, self.next_seq, place, faults);
             }
             LegacyHead::Leaf(None) => self.set_leaf(None),
             LegacyHead::Leaf(Some(id)) => {
@@ -27,7 +27,7 @@ impl SessionState {
                 }
             }
             LegacyHead::Append(entry, meta) => {
-                let ix = self.legacy_entry(entry, head, place, faults);
+                let ix = self.legacy_entry(entry, head, self.next_seq, place, faults);
                 self.nodes[ix.at()].clear(flag::UNCOMMITTED);
                 self.set_leaf(Some(ix));
                 self.legacy_meta(meta, place);
@@ -58,10 +58,11 @@ impl SessionState {
         }
     }
 
-    fn legacy_entry(
+    pub(super) fn legacy_entry(
         &mut self,
         entry: &LegacyEntryHead,
         head: &Head<'_>,
+        seq: u64,
         place: Place,
         faults: &mut Vec<StateFault>,
     ) -> NodeIx {
@@ -76,7 +77,7 @@ impl SessionState {
                 key,
                 parent,
                 place,
-                seq: self.next_seq,
+                seq,
                 weight: head.weight(),
                 revision: entry.revision.0,
                 timestamp: entry.timestamp,
@@ -89,9 +90,8 @@ impl SessionState {
         let custom_type = entry.custom_type.as_deref().map(|name| self.intern(name));
         let new_kind = entry.kind != self.node(ix).kind;
         if !self.node(ix).has(flag::PLACEHOLDER) {
-            self.replace_body(ix, self.next_seq, place, head.weight());
+            self.replace_body(ix, seq, place, head.weight());
         }
-        let seq = self.next_seq;
         let node = &mut self.nodes[ix.at()];
         if node.has(flag::PLACEHOLDER) {
             node.body_seq = seq;

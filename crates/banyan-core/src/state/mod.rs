@@ -7,10 +7,12 @@ mod by_id;
 mod damage;
 mod fault;
 mod fork;
+mod glimpse;
 mod growing;
 mod history;
 mod legacy;
 mod node;
+mod put;
 mod snapshot;
 mod tree;
 
@@ -26,6 +28,7 @@ use by_id::ById;
 
 pub use fault::StateFault;
 pub use fork::ForkFault;
+pub use glimpse::{Glimpse, Glimpsed};
 pub use growing::{Growing, LiveAdd, OpenLine, Written, extend_text};
 pub use history::{BodyAt, BodyParts};
 pub use node::{Node, NodeIx, Place, Source, SourceIx};

@@ -25,12 +25,21 @@ pub fn manifest() -> Value {
 
 /// What the worker tells the engine about itself, as JSON.
 pub(super) fn identity() -> String {
+    let named = std::env::var("III_WORKER_NAME").ok().filter(|name| !name.trim().is_empty());
+    identity_of(named.as_deref().unwrap_or(NAME))
+}
+
+/// The same, for the engine that a main instance is on, where this worker is another one of many.
+pub(super) fn bridge_identity() -> String {
+    identity_of(&format!("{NAME}-bridge-{}", std::process::id()))
+}
+
+fn identity_of(name: &str) -> String {
     use std::env::{consts, var};
-    let named = var("III_WORKER_NAME").ok().filter(|name| !name.trim().is_empty());
     let mut identity = json!({
         "runtime": "rust",
         "version": VERSION,
-        "name": named.as_deref().unwrap_or(NAME),
+        "name": name,
         "description": DESCRIPTION,
         "os": format!("{} {} ({})", consts::OS, consts::ARCH, consts::FAMILY),
         "pid": std::process::id(),

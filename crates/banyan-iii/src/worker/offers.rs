@@ -28,7 +28,7 @@ pub(super) fn frames(binding: &str) -> Vec<String> {
         None,
         None,
     ));
-    frames.extend(banyan::functions().iter().map(|function| {
+    frames.extend(banyan::functions().iter().chain(banyan::store_functions()).map(|function| {
         function_frame(function.id, function.description, &function.request_schema(), &function.response_schema())
     }));
     frames.push(function_frame(

@@ -41,6 +41,9 @@ enum Offered {
     Everything,
 }
 
+/// What a caller of the store protocol is told who asks the wrong instance.
+const NOT_MAIN: &str = "this instance stores through a main instance itself, and does not serve the store protocol";
+
 /// How long a replaced store is waited for, while calls on it finish.
 const LAST_CALLS: Duration = Duration::from_secs(10);
 
@@ -210,7 +213,7 @@ async fn retire(runtime: Arc<Runtime>) {
 /// What subscribers hear of sessions that the new store does not have.
 fn gone(before: &[super::runtime::Known], after: &[super::runtime::Known]) -> Arc<[Arc<Event>]> {
     let there: std::collections::HashSet<&SessionId> = after.iter().map(|known| &known.id).collect();
-    let timestamp = super::runtime::now_ms();
+    let timestamp = banyan::now_ms();
     let deleted = before.iter().filter(|known| !there.contains(&known.id)).map(|known| {
         let payload = EventPayload::Deleted(DeletedEvent { session_id: known.id.clone(), timestamp });
         Arc::new(Event::new(Position::BEGINNING, payload, None, known.metadata.clone().map(Arc::new)))
@@ -244,6 +247,11 @@ impl Service for Sessions {
                     Ok(()) => Ok(r#"{"ok":true}"#.to_owned()),
                     Err(why) => Err(failed(&why)),
                 },
+                store if banyan::store_functions().iter().any(|function| function.id == store) => {
+                    let runtime = self.runtime().ok_or_else(|| failed("the worker is starting; try again"))?;
+                    let answer = runtime.store_call(store, call.data.as_bytes()).await;
+                    answer.ok_or_else(|| failed(NOT_MAIN))?.map_err(refused)
+                }
                 function_id => {
                     let runtime = self.runtime().ok_or_else(|| failed("the worker is starting; try again"))?;
                     runtime.call(function_id, call.data.as_bytes()).await.map_err(refused)

@@ -86,6 +86,7 @@ pub(crate) fn first_line(file: &Arc<LazyFile>, visit: &mut dyn FnMut(&[u8])) -> 
 pub(crate) fn session_named_in(line: &[u8]) -> Option<SessionId> {
     match Head::parse(line) {
         Ok(Head { kind: HeadKind::Created(created), .. }) => Some(created.session_id),
+        Ok(Head { kind: HeadKind::Begun(begun), .. }) => Some(begun.session_id),
         Ok(_) => None,
         Err(fault) => match fault.salvage.map(|salvaged| salvaged.what) {
             Some(SalvagedWhat::Created { session_id, .. }) => session_id,

@@ -1,0 +1,135 @@
+//! The main instance as the bridge sees it: functions to call, and the ways in which a call fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use banyan::model::{Error, ErrorCode};
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+/// A way to call the functions of a main instance. It never waits for ever: a call that takes too long has failed.
+pub trait Main: Send + Sync {
+    /// Calls a function with the text of a request.
+    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>>;
+}
+
+/// Why a call of the main instance failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MainFailed {
+    /// There is no connection, or it was lost before the answer came; what was wrong with it.
+    #[error("the main instance cannot be reached: {0}")]
+    Unreachable(String),
+    /// No answer came in time.
+    #[error("the main instance did not answer within {} ms", after.as_millis())]
+    Timeout {
+        /// How long the call waited.
+        after: Duration,
+    },
+    /// The main instance has no such function.
+    #[error("the main instance has no such function")]
+    NoSuchFunction,
+    /// The function said no.
+    #[error("the main instance refused: {code}: {message}")]
+    Refused {
+        /// What programs match on.
+        code: String,
+        /// What people read; where the bus has a code of its own, the session's is in here.
+        message: String,
+    },
+}
+
+/// Calls of the main instance, with requests and answers of the right types.
+#[derive(Clone)]
+pub(super) struct Caller(pub(super) Arc<dyn Main>);
+
+impl Caller {
+    /// Calls a function, and gives its answer as it came.
+    pub(super) async fn text(
+        &self,
+        function_id: &str,
+        request: &impl Serialize,
+    ) -> Result<Box<RawValue>, MainFailed> {
+        let body = serde_json::to_string(request).map_err(|error| MainFailed::Refused {
+            code: ErrorCode::InvalidRequest.to_string(),
+            message: format!("the request could not be written as JSON: {error}"),
+        })?;
+        self.0.call(function_id, body).await
+    }
+
+    /// Calls a function of the store protocol. Whatever goes wrong, the storage failed.
+    pub(super) async fn store<A: DeserializeOwned>(
+        &self,
+        function_id: &str,
+        request: &impl Serialize,
+    ) -> Result<A, Error> {
+        let answer = self.text(function_id, request).await.map_err(|failed| storage(function_id, &failed))?;
+        read(function_id, &answer)
+    }
+}
+
+/// Reads an answer.
+pub(super) fn read<A: DeserializeOwned>(function_id: &str, answer: &RawValue) -> Result<A, Error> {
+    serde_json::from_str(answer.get())
+        .map_err(|error| Error::storage(format!("{function_id}: the main instance answered nonsense: {error}")))
+}
+
+/// A failed call as what its caller is told.
+pub(super) fn storage(function_id: &str, failed: &MainFailed) -> Error {
+    let error = Error::storage(format!("{function_id}: {failed}"));
+    match failed {
+        MainFailed::Unreachable(_) | MainFailed::Timeout { .. } => error.retryable(),
+        MainFailed::NoSuchFunction | MainFailed::Refused { .. } => error,
+    }
+}
+
+/// A refusal of one of the main's own functions, which is the caller's answer as it would be here.
+pub(super) fn refusal(function_id: &str, failed: MainFailed) -> Error {
+    if let MainFailed::Refused { code, message } = &failed {
+        let text = if known(code).is_some() { format!("{code}: {message}") } else { message.clone() };
+        let found = ErrorCode::ALL.into_iter().find_map(|code| {
+            let (_, message) = text.split_once(&format!("{code}: "))?;
+            Some(Error::new(code, message.strip_prefix(&format!("{code}: ")).unwrap_or(message)))
+        });
+        if let Some(error) = found {
+            return error;
+        }
+    }
+    storage(function_id, &failed)
+}
+
+fn known(code: &str) -> Option<ErrorCode> {
+    ErrorCode::ALL.into_iter().find(|known| known.as_str() == code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: &str, message: &str) -> Error {
+        let failed = MainFailed::Refused { code: code.into(), message: message.into() };
+        refusal("session::messages", failed)
+    }
+
+    #[test]
+    fn a_refusal_keeps_its_code_wherever_the_bus_put_it() {
+        let plain = Error::new(ErrorCode::NotFound, "no such session");
+        assert_eq!(refused("session/not_found", "no such session"), plain);
+        assert_eq!(refused("session/not_found", "session/not_found: no such session"), plain);
+        assert_eq!(refused("invocation_failed", "handler error: session/not_found: no such session"), plain);
+        assert_eq!(
+            refused("invocation_failed", "serialization error: what"),
+            Error::storage(
+                "session::messages: the main instance refused: invocation_failed: serialization error: what"
+            )
+        );
+    }
+
+    #[test]
+    fn what_a_retry_can_cure_says_so() {
+        assert!(storage("f", &MainFailed::Unreachable("gone".into())).retryable);
+        assert!(storage("f", &MainFailed::Timeout { after: Duration::from_millis(7) }).retryable);
+        assert!(!storage("f", &MainFailed::NoSuchFunction).retryable);
+    }
+}

@@ -1,0 +1,233 @@
+//! The back end that stores through a main instance.
+//!
+//! The rules are here, and the same as anywhere: what a call needs of its session is fetched, the decision is made on
+//! that, and what was decided is stored by the main. With a Banyan at the other end that is one look and one commit, which
+//! succeeds only if nobody changed the session in between. Any other main serves session-manager's published store
+//! protocol, in which things are put one after another and the last one wins.
+
+mod banyan_main;
+mod locks;
+mod main_instance;
+mod mutations;
+mod reads;
+mod reference_main;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use banyan::model::store::LookRequest;
+use banyan::model::{AgentMessage, AttachmentId, EntryId, Error, SessionId, read_request};
+use banyan::rules::Limits;
+use banyan::rules::decide::Ctx;
+use banyan::rules::record::Record;
+use banyan::rules::state::SessionState;
+use banyan::{CallError, FreshIds};
+use serde::Serialize;
+
+use banyan_main::BanyanMain;
+use locks::Locks;
+use main_instance::{Caller, storage};
+use reference_main::ReferenceMain;
+
+pub use main_instance::{Main, MainFailed};
+
+/// Serves every function of [`banyan::functions`] on what a main instance keeps.
+pub struct Bridge {
+    main: Caller,
+    limits: RwLock<Limits>,
+    locks: Locks,
+    /// What the main is, once that is known: one of the constants below.
+    kind: AtomicU8,
+}
+
+const UNKNOWN: u8 = 0;
+const BANYAN: u8 = 1;
+const REFERENCE: u8 = 2;
+
+/// So often a call is decided anew because somebody else changed its session.
+const ATTEMPTS: usize = 50;
+
+/// The function that only a Banyan has.
+const LOOK: &str = "session::store::look";
+
+/// What a decision needs to know of a session.
+#[derive(Clone, Debug)]
+struct Ask {
+    session_id: SessionId,
+    /// Entries that are named.
+    entries: Vec<EntryId>,
+    /// The entry whose message is changed.
+    message: Option<EntryId>,
+    /// Whether the active leaf matters.
+    leaf: Leaf,
+    /// The entry to fork at.
+    fork_at: Option<EntryId>,
+    /// The attachment to delete.
+    attachment_id: Option<AttachmentId>,
+}
+
+/// Whether the active leaf matters to a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaf {
+    Wanted,
+    Unwanted,
+}
+
+/// What was seen of a session.
+struct Seen {
+    /// As far as it was asked for.
+    state: SessionState,
+    /// The time that goes for it.
+    now_ms: i64,
+    /// The message that was asked for.
+    message: Option<AgentMessage>,
+    /// An entry that uses the attachment that was asked for.
+    used_by: Option<EntryId>,
+    /// What only the main that it was seen at understands.
+    place: Place,
+}
+
+/// What a main needs to store a change of what was seen.
+enum Place {
+    Banyan(banyan::model::store::Version),
+    Reference(reference_main::Fetched),
+}
+
+/// What was decided.
+enum Change {
+    /// Records, and what attachments among them contain.
+    Records(Vec<Record>, Vec<String>),
+    /// A fork begins with these.
+    Fork(SessionId, Vec<Record>),
+    /// The session ends.
+    Delete,
+}
+
+enum MainKind {
+    Banyan(BanyanMain),
+    Reference(ReferenceMain),
+}
+
+impl Ask {
+    fn of(session_id: &SessionId) -> Self {
+        Self {
+            session_id: session_id.clone(),
+            entries: Vec::new(),
+            message: None,
+            leaf: Leaf::Unwanted,
+            fork_at: None,
+            attachment_id: None,
+        }
+    }
+}
+
+impl Bridge {
+    /// A bridge to a main instance. Nothing is asked of it before the first call.
+    pub fn new(main: Arc<dyn Main>, limits: Limits) -> Self {
+        Self { main: Caller(main), limits: RwLock::new(limits), locks: Locks::default(), kind: AtomicU8::new(UNKNOWN) }
+    }
+
+    /// How much one call may ask for from now on.
+    pub fn set_limits(&self, limits: Limits) {
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    fn limits(&self) -> Limits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that the connection was made anew, so that another kind of main may be at its other end.
+    pub fn reconnected(&self) {
+        self.kind.store(UNKNOWN, Ordering::Release);
+    }
+
+    /// Calls a function by its id. An empty body is `{}`.
+    pub async fn call(&self, function_id: &str, body: &[u8]) -> Result<String, CallError> {
+        if !banyan::functions().iter().any(|function| function.id == function_id) {
+            return Err(banyan::unknown_function(function_id));
+        }
+        self.serve(function_id, body).await.map_err(CallError::Refused)
+    }
+
+    async fn serve(&self, function_id: &str, body: &[u8]) -> Result<String, Error> {
+        match function_id {
+            "session::create" => answer(&self.create(read_request(body)?).await?),
+            "session::ensure" => answer(&self.ensure(read_request(body)?).await?),
+            "session::set-meta" => answer(&self.set_meta(read_request(body)?).await?),
+            "session::set-status" => answer(&self.set_status(read_request(body)?).await?),
+            "session::delete" => answer(&self.delete(read_request(body)?).await?),
+            "session::append" => answer(&self.append(read_request(body)?).await?),
+            "session::append-many" => answer(&self.append_many(read_request(body)?).await?),
+            "session::update-message" => answer(&self.update_message(read_request(body)?).await?),
+            "session::extend-message" => answer(&self.extend_message(read_request(body)?).await?),
+            "session::fork" => answer(&self.fork(read_request(body)?).await?),
+            "session::set-active-leaf" => answer(&self.set_active_leaf(read_request(body)?).await?),
+            "session::put-attachment" => answer(&self.put_attachment(read_request(body)?).await?),
+            "session::delete-attachment" => answer(&self.delete_attachment(read_request(body)?).await?),
+            _ => self.read(function_id, body).await,
+        }
+    }
+
+    /// Looks, decides and commits, until nobody else comes in between.
+    async fn mutate<R>(
+        &self,
+        ask: Ask,
+        decide: impl Fn(&Seen, &mut Ctx<'_>) -> Result<(Option<Change>, R), Error>,
+    ) -> Result<R, Error> {
+        let _lock = self.locks.take(&ask.session_id).await;
+        let main = self.main().await?;
+        for _ in 0..ATTEMPTS {
+            let seen = match &main {
+                MainKind::Banyan(main) => main.look(&ask).await?,
+                MainKind::Reference(main) => main.look(&ask).await?,
+            };
+            let (change, response) = {
+                let mut ctx = Ctx { now_ms: seen.now_ms, ids: &mut FreshIds, limits: self.limits() };
+                decide(&seen, &mut ctx)?
+            };
+            let Some(change) = change else { return Ok(response) };
+            let committed = match &main {
+                MainKind::Banyan(main) => main.commit(&ask.session_id, &seen, change).await?,
+                MainKind::Reference(main) => main.commit(&seen, change).await?,
+            };
+            if committed {
+                return Ok(response);
+            }
+        }
+        Err(Error::conflict(format!(
+            "session `{}` was changed by others {ATTEMPTS} times while this call was decided; call again",
+            ask.session_id
+        ))
+        .retryable())
+    }
+
+    /// What the main is. It is asked once.
+    async fn main(&self) -> Result<MainKind, Error> {
+        let mut kind = self.kind.load(Ordering::Acquire);
+        if kind == UNKNOWN {
+            let request = LookRequest {
+                session_id: SessionId::from(""),
+                entries: Vec::new(),
+                message: None,
+                fork_at: None,
+                attachment_id: None,
+            };
+            kind = match self.main.text(LOOK, &request).await {
+                Ok(_) => BANYAN,
+                Err(MainFailed::NoSuchFunction) => REFERENCE,
+                Err(failed) => return Err(storage(LOOK, &failed)),
+            };
+            self.kind.store(kind, Ordering::Release);
+        }
+        let main = self.main.clone();
+        Ok(match kind {
+            BANYAN => MainKind::Banyan(BanyanMain(main)),
+            _ => MainKind::Reference(ReferenceMain(main)),
+        })
+    }
+}
+
+fn answer(response: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string(response)
+        .map_err(|error| Error::storage(format!("the answer could not be written as JSON: {error}")))
+}
