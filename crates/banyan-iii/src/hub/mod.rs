@@ -34,7 +34,7 @@ use registry::Registry;
 /// The namespace of whoever names none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
-/// How long functions may go on changing before those who asked for it are told.
+/// How long functions may go on changing before those who asked for it are told of it.
 const FUNCTIONS_SETTLE: Duration = Duration::from_millis(250);
 
 /// What a bus keeps to.
@@ -151,7 +151,7 @@ impl Hub {
         self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells those who asked for it that other functions are there now, once they stop changing.
+    /// Functions may have changed: those who asked for it are told, once for what changes in a short while.
     fn functions_changed(&self) {
         if !self.registry().owes_functions() {
             return;
