@@ -157,10 +157,13 @@ impl Hub {
             return;
         }
         let hub = self.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(FUNCTIONS_SETTLE).await;
-            hub.registry().tell_functions();
-        });
+        // A connection may also end with the runtime, and then nobody is left to be told.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep(FUNCTIONS_SETTLE).await;
+                hub.registry().tell_functions();
+            });
+        }
     }
 }
 
