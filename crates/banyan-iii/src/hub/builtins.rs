@@ -101,7 +101,10 @@ pub(super) fn output(answer: &impl serde::Serialize) -> Result<Box<RawValue>, Fa
 /// Says that there is no such function, and where one might be.
 pub(super) fn not_found(registry: &Registry, namespace: &str, id: &str) -> Failure {
     let mut message = format!("Function {id} not found in namespace {namespace}.");
-    let elsewhere = registry.functions.namespaces_of(id);
+    let mut elsewhere = registry.functions.namespaces_of(id);
+    if configuration::Function::of(id).is_some() && !elsewhere.contains(&DEFAULT_NAMESPACE) {
+        elsewhere.push(DEFAULT_NAMESPACE);
+    }
     if !elsewhere.is_empty() {
         message += &format!(" It is registered in namespace(s): {}.", elsewhere.join(", "));
     } else if OF_AN_ENGINE.iter().any(|prefix| id.starts_with(prefix)) || matches!(id, "publish" | "enqueue") {

@@ -22,7 +22,7 @@ use super::outbox::{Ending, Outbox, Queue, outbox};
 const BATCH: usize = 256;
 
 /// How long the other side may take to hear that the connection ends.
-const FAREWELL: Duration = Duration::from_secs(2);
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Why a connection ended.
 enum End {

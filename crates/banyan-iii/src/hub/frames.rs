@@ -29,6 +29,7 @@ impl<'h> Reader<'h> {
         Self { hub, id, worker_id, outbox, waiting: Some(Vec::new()), waiting_bytes: 0 }
     }
 
+    /// What the worker brought is gone with its connection, at the latest when this is dropped.
     pub(super) fn disconnect(&self) {
         self.hub.registry().disconnect(self.id);
         self.hub.functions_changed();
@@ -153,5 +154,11 @@ impl<'h> Reader<'h> {
             "invocationresult" => self.hub.registry().spoiled_answer(self.id, &glimpse.invocation_id, why),
             _ => {}
         }
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.disconnect();
     }
 }

@@ -45,6 +45,7 @@ impl Registry {
         }
         let function = Function { owner: by, description, request_format, response_format, metadata };
         self.functions.insert(&namespace, id, function);
+        self.functions_changes += 1;
     }
 
     /// Takes a function away from the worker that has it.
@@ -52,6 +53,7 @@ impl Registry {
         let namespace = self.namespace(by).to_owned();
         if self.functions.get(&namespace, id).is_some_and(|function| function.owner == by) {
             self.functions.remove(&namespace, id);
+            self.functions_changes += 1;
         }
     }
 }

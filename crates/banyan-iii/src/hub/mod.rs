@@ -34,7 +34,7 @@ use registry::Registry;
 /// The namespace of whoever names none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
-/// How long functions may go on changing before those who asked for it are told.
+/// How long functions may go on changing before those who asked for it are told of it.
 const FUNCTIONS_SETTLE: Duration = Duration::from_millis(250);
 
 /// What a bus keeps to.
@@ -151,16 +151,19 @@ impl Hub {
         self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells those who asked for it that other functions are there now, once they stop changing.
+    /// Functions may have changed: those who asked for it are told, once for what changes in a short while.
     fn functions_changed(&self) {
         if !self.registry().owes_functions() {
             return;
         }
         let hub = self.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(FUNCTIONS_SETTLE).await;
-            hub.registry().tell_functions();
-        });
+        // A connection may also end with the runtime, and then nobody is left to be told.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep(FUNCTIONS_SETTLE).await;
+                hub.registry().tell_functions();
+            });
+        }
     }
 }
 

@@ -29,6 +29,10 @@ pub(super) struct Registry {
     pub(super) calls: HashMap<Uuid, Call>,
     pub(super) types: Spaces<TriggerType>,
     pub(super) bindings: BTreeMap<String, Binding>,
+    /// Counts changes to functions.
+    pub(super) functions_changes: u64,
+    /// The changes that are told, or will be in a moment.
+    functions_seen: u64,
     /// Whether somebody will be told of functions in a moment.
     functions_owed: bool,
 }
@@ -90,7 +94,7 @@ impl Registry {
     pub(super) fn disconnect(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(&id) else { return };
         tracing::debug!(worker = &*connection.worker_id, "a worker is gone");
-        self.functions.remove_where(|function| function.owner == id);
+        self.functions_changes += self.functions.remove_where(|function| function.owner == id).len() as u64;
         self.forget_calls(id);
         self.forget_bindings(id);
         self.forget_types(id);
@@ -132,9 +136,11 @@ impl Registry {
         self.connections.get(&id).map_or(DEFAULT_NAMESPACE, |connection| &connection.namespace)
     }
 
-    /// Whether somebody is to be told of functions and nobody is about to yet.
+    /// Whether functions changed since this was asked last, somebody wants to know, and will not be told anyway.
     pub(super) fn owes_functions(&mut self) -> bool {
-        let owes = !self.functions_owed && self.has_own_bindings(FUNCTIONS_AVAILABLE);
+        let changed =
+            std::mem::replace(&mut self.functions_seen, self.functions_changes) != self.functions_changes;
+        let owes = changed && !self.functions_owed && self.has_own_bindings(FUNCTIONS_AVAILABLE);
         self.functions_owed |= owes;
         owes
     }
