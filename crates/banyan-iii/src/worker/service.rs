@@ -44,6 +44,9 @@ enum Offered {
 /// What a caller of the store protocol is told who asks the wrong instance.
 const NOT_MAIN: &str = "this instance stores through a main instance itself, and does not serve the store protocol";
 
+/// So often it is asked whether the engine knows the functions by now.
+const ASKED: usize = 100;
+
 /// How long a replaced store is waited for, while calls on it finish.
 const LAST_CALLS: Duration = Duration::from_secs(10);
 
@@ -88,9 +91,18 @@ impl Sessions {
     pub(super) async fn open_for_business(self: &Arc<Self>, runtime: Runtime) {
         self.bindings.remember(runtime.cursors.as_ref().map(|cursors| cursors.load()).unwrap_or_default());
         *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(runtime));
-        if let Some(connection) = self.link.get().and_then(|link| link.connection()) {
+        let Some(link) = self.link.get() else { return };
+        if let Some(connection) = link.connection() {
             self.offer_on(&connection).await;
         }
+        // Whoever is told that the worker is there finds its functions.
+        for _ in 0..ASKED {
+            if link.call(CONFIG_STATUS, "{}", Duration::from_secs(1)).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tracing::warn!("the engine does not say that it knows this worker's functions");
     }
 
     /// Offers everything, unless that was done on this connection.
