@@ -6,6 +6,7 @@ use std::time::Duration;
 use banyan::CallError;
 use banyan::model::{DeletedEvent, Error, Event, EventPayload, Position, SessionId};
 use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::bindings::Bindings;
@@ -26,6 +27,7 @@ pub(super) struct Sessions {
     /// What answers; nothing until the settings are known.
     runtime: RwLock<Option<Arc<Runtime>>>,
     bindings: Bindings,
+    bound: Notify,
     status: Status,
     /// One change of the settings at a time.
     reloading: tokio::sync::Mutex<()>,
@@ -62,6 +64,7 @@ impl Sessions {
             open,
             runtime: RwLock::default(),
             bindings: Bindings::default(),
+            bound: Notify::new(),
             status: Status::default(),
             reloading: tokio::sync::Mutex::default(),
             binding: Uuid::new_v4().to_string(),
@@ -128,6 +131,11 @@ impl Sessions {
 
     fn runtime(&self) -> Option<Arc<Runtime>> {
         self.runtime.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits for the next binding.
+    pub(super) async fn new_binding(&self) {
+        self.bound.notified().await;
     }
 
     /// Writes down how far bindings have come.
@@ -283,7 +291,9 @@ impl Service for Sessions {
             stacktrace: None,
         };
         let runtime = self.runtime().ok_or_else(|| failed("the worker is starting; try again"))?;
-        self.bindings.bind(&runtime, connection, binding).map_err(|error| refuse(&error))
+        self.bindings.bind(&runtime, connection, binding).map_err(|error| refuse(&error))?;
+        self.bound.notify_one();
+        Ok(())
     }
 
     fn unbind(self: Arc<Self>, id: &str) {
