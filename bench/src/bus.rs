@@ -114,7 +114,9 @@ pub(crate) fn run(words: &[String]) -> Outcome<()> {
         [part] if part == "hub" => {
             let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
             println!("ws://{}", listener.local_addr()?);
-            runtime.spawn(async move { Hub::new(HubOptions::default()).serve(listener, std::future::pending()).await });
+            runtime.spawn(
+                async move { Hub::new(HubOptions::default()).serve(listener, std::future::pending()).await },
+            );
             until_told()?;
         }
         [part, url, dir] if part == "worker" => {

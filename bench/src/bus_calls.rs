@@ -13,7 +13,7 @@ use crate::bus::{Bus, EMPTY};
 use crate::report::{Row, Section};
 use crate::rounds::{Latencies, Measured, Turn, interleaved};
 use crate::workbench::{Outcome, Workbench};
-use crate::writers::{WRITERS, While, as_tasks};
+use crate::writers::{CLIENT_THREADS, WRITERS, While, as_tasks};
 
 const WITHIN: Duration = Duration::from_secs(20);
 const MANY: usize = 100;
@@ -108,7 +108,8 @@ impl Service for Consumer {
 
     fn identity(&self) -> String {
         let name = format!("bench-{}-{}", std::process::id(), std::ptr::from_ref(self).addr());
-        json!({"name": name, "runtime": "rust", "version": "0", "os": "any", "pid": std::process::id()}).to_string()
+        json!({"name": name, "runtime": "rust", "version": "0", "os": "any", "pid": std::process::id()})
+            .to_string()
     }
 
     fn call(self: Arc<Self>, _: Call) -> BoxFuture<'static, Result<String, ErrorBody<'static>>> {
@@ -125,7 +126,7 @@ impl Service for Consumer {
 }
 
 fn rate(callers: &[Arc<Link>], requests: &[(String, String)], time: While) -> Outcome<f64> {
-    let done = as_tasks(time, |at| {
+    let done = as_tasks(time, CLIENT_THREADS, |at| {
         let link = Arc::clone(&callers[at]);
         let request = Arc::new(requests[at].clone());
         Ok(move || {
@@ -162,8 +163,7 @@ fn create(runtime: &Runtime, link: &Link) -> Outcome<String> {
 fn begin_reply(runtime: &Runtime, link: &Link, session: &str) -> Outcome<String> {
     let message = json!({"role": "assistant", "content": [{"type": "text", "text": ""}], "model": "m",
         "provider": "p", "stop_reason": "end", "timestamp": 0});
-    let appended =
-        ask(runtime, link, "session::append", &json!({"session_id": session, "message": message}))?;
+    let appended = ask(runtime, link, "session::append", &json!({"session_id": session, "message": message}))?;
     Ok(appended["entry_id"].as_str().ok_or("an entry has an id")?.to_owned())
 }
 

@@ -14,7 +14,7 @@ use crate::report::{Row, Section};
 use crate::rounds::{Measured, Turn, interleaved};
 use crate::session;
 use crate::workbench::{Outcome, Workbench};
-use crate::writers::{WRITERS, While, as_tasks};
+use crate::writers::{CLIENT_THREADS, WRITERS, While, as_tasks};
 
 const SHORT: usize = 100;
 const PAGE: usize = 50;
@@ -63,7 +63,7 @@ pub(crate) fn run(bench: &Workbench) -> Outcome<Section> {
         ],
         method: vec![format!(
             "HTTP: {WRITERS} connections that are kept open, on loopback; the server is a process of its own, and its clients share the \
-             cores with it. The empty handler takes in the same bodies. A page has {length} bytes."
+             cores with it, on one thread. The empty handler takes in the same bodies. A page has {length} bytes."
         )],
         losing: vec![],
     })
@@ -103,7 +103,7 @@ fn length_of(at: SocketAddr, request: &[u8]) -> Outcome<usize> {
 
 /// Requests a second by 64 connections; each sends its own of `requests`, again and again.
 fn rate(at: SocketAddr, requests: &[Vec<u8>], time: While) -> Outcome<f64> {
-    let done = as_tasks(time, |writer| {
+    let done = as_tasks(time, CLIENT_THREADS, |writer| {
         let request = Arc::new(requests[writer % requests.len()].clone());
         let connection = Arc::new(Mutex::new(None));
         Ok(move || {

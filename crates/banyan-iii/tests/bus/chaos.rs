@@ -29,6 +29,8 @@ async fn an_engine_that_falls_in_the_middle_of_a_stream_loses_nothing() {
     let client = Client::when_ready(&bus.url).await;
     let session = client.session(json!({})).await;
     let mut ears = client.hear("session::message-added", json!({"session_id": session}));
+    // Its answer comes after the binding.
+    client.call("session::get", json!({"session_id": session})).await;
     let writer = Client::when_ready(&bus.url).await;
     let mut heard: Vec<Value> = Vec::new();
     let falling = async {

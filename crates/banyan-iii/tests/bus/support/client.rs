@@ -56,7 +56,7 @@ impl Client {
             function_id: function.to_owned(),
             payload,
             action: None,
-            timeout_ms: Some(20_000),
+            timeout_ms: Some(5_000),
         };
         self.iii.trigger(request).await.map_err(|error| match error {
             IIIError::Remote { code, message, .. } => format!("{code}: {message}"),
