@@ -23,10 +23,11 @@ use banyan::rules::record::Record;
 use banyan::rules::state::SessionState;
 use banyan::{CallError, FreshIds};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use banyan_main::BanyanMain;
 use locks::Locks;
-use main_instance::{Caller, storage};
+use main_instance::{Caller, read, refusal, storage};
 use reference_main::ReferenceMain;
 
 pub use main_instance::{Main, MainFailed};
@@ -44,8 +45,8 @@ const UNKNOWN: u8 = 0;
 const BANYAN: u8 = 1;
 const REFERENCE: u8 = 2;
 
-/// So often a call is decided anew because somebody else changed its session.
-const ATTEMPTS: usize = 50;
+/// So often a call is decided here. When somebody else changed its session each time, the main decides.
+const ATTEMPTS: usize = 8;
 
 /// The function that only a Banyan has.
 const LOOK: &str = "session::store::look";
@@ -159,9 +160,11 @@ impl Bridge {
         }
     }
 
-    /// Looks, decides and commits, until nobody else comes in between.
-    async fn mutate<R>(
+    /// Looks, decides and commits, again when somebody else came in between. Who always comes too late would never be
+    /// done, so in the end the main is asked to do it, by the same rules, while nobody else can.
+    async fn mutate<R: DeserializeOwned>(
         &self,
+        (function_id, request): (&str, &impl Serialize),
         ask: Ask,
         decide: impl Fn(&Seen, &mut Ctx<'_>) -> Result<(Option<Change>, R), Error>,
     ) -> Result<R, Error> {
@@ -185,11 +188,15 @@ impl Bridge {
                 return Ok(response);
             }
         }
-        Err(Error::conflict(format!(
-            "session `{}` was changed by others {ATTEMPTS} times while this call was decided; call again",
-            ask.session_id
-        ))
-        .retryable())
+        match self.main.text(function_id, request).await {
+            Ok(answer) => read(function_id, &answer),
+            Err(MainFailed::NoSuchFunction) => Err(Error::conflict(format!(
+                "session `{}` was changed by others {ATTEMPTS} times while this call was decided; call again",
+                ask.session_id
+            ))
+            .retryable()),
+            Err(failed) => Err(refusal(function_id, failed)),
+        }
     }
 
     /// What the main is. It is asked once.
