@@ -54,11 +54,15 @@ pub(crate) struct End {
     pub(crate) token: Option<Token>,
 }
 
-/// Whether subscribers are told.
+/// Who is told of an end.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Telling {
-    Told,
-    /// Whoever ended it tells of it.
-    Silent,
+    /// All subscribers.
+    Everyone,
+    /// Those who come back later. Whoever ended it tells those who listen now.
+    Later,
+    /// Nobody: the session goes on, emptied.
+    Nobody,
 }
 
 /// A change with its lines written, waiting for its commit.
@@ -394,8 +398,8 @@ impl Store {
             self.catalogue.forget(&held.session.id);
         }
         match end.telling {
-            Telling::Told => self.tell_deleted(&state, committed.commit, end.time_ms),
-            Telling::Silent => self.hub.pass(committed.commit),
+            Telling::Everyone => self.tell_deleted(&state, committed.commit, end.time_ms),
+            Telling::Later | Telling::Nobody => self.hub.pass(committed.commit),
         }
     }
 }

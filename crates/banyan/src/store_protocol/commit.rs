@@ -68,7 +68,7 @@ impl Banyan {
                     self.store.let_go(held);
                     return Err(Error::not_found(&request.session_id));
                 }
-                let end = End { time_ms: request.time, telling: Telling::Told, token };
+                let end = End { time_ms: request.time, telling: Telling::Everyone, token };
                 self.store.let_go(self.store.remove(held, end).await?);
                 Ok(())
             }
