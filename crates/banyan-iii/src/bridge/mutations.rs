@@ -79,7 +79,7 @@ impl Bridge {
     ) -> Result<UpdateMessageResponse, Error> {
         let ask = Ask { message: Some(request.entry_id.clone()), ..Ask::of(&request.session_id) };
         self.mutate(("session::update-message", &request), ask, |seen, ctx| {
-            decide::update_message(&seen.state, request.clone(), seen.message.as_ref(), ctx).map(decided)
+            decide::update_message(&seen.state, request.clone(), seen.message(), ctx).map(decided)
         })
         .await
     }
@@ -90,7 +90,7 @@ impl Bridge {
     ) -> Result<ExtendMessageResponse, Error> {
         let ask = Ask { message: Some(request.entry_id.clone()), ..Ask::of(&request.session_id) };
         self.mutate(("session::extend-message", &request), ask, |seen, ctx| {
-            decide::extend_message(&seen.state, request.clone(), seen.message.as_ref(), ctx).map(decided)
+            decide::extend_message(&seen.state, request.clone(), seen.message(), ctx).map(decided)
         })
         .await
     }

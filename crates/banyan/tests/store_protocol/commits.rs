@@ -89,11 +89,11 @@ fn a_commit_is_made_once_and_only_on_what_was_seen() {
     let mut ears = Ears::open(main);
     let seen = version(main, &session);
     let records = [message("a", None), message("b", Some("a"))];
-    let made = json!({"committed": true});
-    assert_eq!(commit(main, &session, &seen, "t1", &records).unwrap(), made);
+    let made = commit(main, &session, &seen, "t1", &records).unwrap();
+    assert_eq!(made, json!({"committed": true, "version": version(main, &session)}));
     assert_eq!(commit(main, &session, &seen, "t1", &records).unwrap(), made, "asked for twice");
     let other = commit(main, &session, &seen, "t2", &[message("c", None)]).unwrap();
-    assert_eq!(other, json!({"committed": false, "actual": version(main, &session)}));
+    assert_eq!(other, json!({"committed": false, "version": version(main, &session)}));
     assert_eq!(door(main).path(&session), ["a", "b"]);
     assert_eq!(door(main).entry(&session, &json!("a"))["timestamp"], 7);
     assert_eq!(types(&ears.heard()), ["message-added", "message-added"]);

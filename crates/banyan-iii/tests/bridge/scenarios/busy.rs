@@ -1,12 +1,14 @@
 //! Several instances change one session at the same time, and nobody loses anything.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use banyan::{Banyan, Options};
-use banyan_iii::bridge::Main;
+use banyan_iii::bridge::{Main, MainFailed};
+use futures_util::future::BoxFuture;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::doors::{OverBanyan, bridge, call};
 use crate::faulty::{Fault, Faulty};
@@ -139,4 +141,50 @@ fn calls_of_one_bridge_on_one_session_do_not_fight() {
     });
     assert_eq!(store.meta(&session)["message_count"], 4 * EACH);
     assert_eq!(store.path(&session).len(), 4 * EACH);
+}
+
+#[test]
+fn who_streams_alone_looks_once_and_sends_each_token_once() {
+    let main = Banyan::in_memory(Options::default()).unwrap();
+    let way = Arc::new(Counting { main: BanyanMain(main.clone()), calls: Mutex::default() });
+    let bridge = bridge(Arc::clone(&way) as Arc<dyn Main>);
+    let session = door(&main).session();
+    let entry = door(&main).append(&session, json!({"message": assistant(&"long ".repeat(10_000))}));
+    let extend = |text: &str| {
+        let request = json!({"session_id": session, "entry_id": entry, "text": text}).to_string();
+        call(&bridge, "session::extend-message", &request).unwrap()["revision"].clone()
+    };
+    assert_eq!(extend("one"), 1);
+    way.calls.lock().unwrap().clear();
+    assert_eq!([extend("two"), extend("three")], [2, 3]);
+    let calls = std::mem::take(&mut *way.calls.lock().unwrap());
+    assert!(
+        calls.iter().all(|(function, bytes)| function == "session::store::commit" && *bytes < 1000),
+        "{calls:?}"
+    );
+    assert_eq!(calls.len(), 2);
+    // Somebody else adds something, which is seen before the next token.
+    door(&main).ok("extend-message", json!({"session_id": session, "entry_id": entry, "text": "four"}));
+    assert_eq!(extend("five"), 5);
+    assert!(door(&main).path(&session)[0].ends_with("onetwothreefourfive"));
+    // What changes nothing is answered from what is so now, not from what was.
+    door(&main).ok("set-status", json!({"session_id": session, "status": "working"}));
+    let request = json!({"session_id": session, "status": "idle"}).to_string();
+    let answer = call(&bridge, "session::set-status", &request).unwrap();
+    assert_eq!(answer, json!({"status": "idle", "previous_status": "working"}));
+    door(&main).ok("delete", json!({"session_id": session}));
+    assert_eq!(call(&bridge, "session::set-status", &request).unwrap_err().code, "session/not_found");
+}
+
+/// Notes which functions are called, and how much is sent.
+struct Counting {
+    main: BanyanMain,
+    calls: Mutex<Vec<(String, usize)>>,
+}
+
+impl Main for Counting {
+    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+        self.calls.lock().unwrap().push((function_id.to_owned(), body.len()));
+        self.main.call(function_id, body)
+    }
 }
