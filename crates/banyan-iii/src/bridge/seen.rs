@@ -25,7 +25,7 @@ pub(super) struct Seen {
 /// What a main needs to store a change of what was seen.
 pub(super) enum Place {
     Banyan(Version),
-    Reference(Fetched),
+    Reference(Box<Fetched>),
 }
 
 /// Clocks that differ by less than this are taken to be the same: an answer takes its time.

@@ -45,7 +45,7 @@ impl ReferenceMain {
         {
             let state = listing.state.clone();
             fetched.listing = Some(listing);
-            return Ok(Seen::new(state, now_ms(), Place::Reference(fetched)));
+            return Ok(Seen::new(state, now_ms(), Place::Reference(Box::new(fetched))));
         }
         let meta = self.meta(&ask.session_id).await?;
         let mut leaf = None;
@@ -77,7 +77,7 @@ impl ReferenceMain {
             entries,
             attachments: Vec::new(),
         });
-        Ok(Seen { message, ..Seen::new(state, now_ms(), Place::Reference(fetched)) })
+        Ok(Seen { message, ..Seen::new(state, now_ms(), Place::Reference(Box::new(fetched))) })
     }
 
     /// A whole session; `None` when there is none.
