@@ -147,3 +147,11 @@ fn every_function_is_served() {
         }
     }
 }
+
+#[test]
+fn a_call_can_be_made_on_any_thread() {
+    fn on_any_thread<T: Send>(_: &T) {}
+    let on = setup();
+    on_any_thread(&on.bridge.call("session::create", b"{}"));
+    on_any_thread(&on.main.store_call("session::store::list-metas", b"{}"));
+}
