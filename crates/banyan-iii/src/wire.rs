@@ -224,31 +224,36 @@ pub enum BadFrame {
     },
 }
 
+/// A string that stays in the frame, unless it is written there with escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// Every field that any message has: which of them count depends on the type, which may come last.
 #[derive(Deserialize)]
 struct Frame<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
-    id: Option<Cow<'a, str>>,
+    id: Option<Text<'a>>,
     #[serde(borrow, default)]
-    description: Option<Cow<'a, str>>,
+    description: Option<Text<'a>>,
     #[serde(borrow, default)]
     trigger_request_format: Option<&'a RawValue>,
     #[serde(borrow, default)]
     call_request_format: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    trigger_type: Option<Cow<'a, str>>,
+    trigger_type: Option<Text<'a>>,
     #[serde(borrow, default)]
-    function_id: Option<Cow<'a, str>>,
+    function_id: Option<Text<'a>>,
     #[serde(borrow, default)]
     config: Option<&'a RawValue>,
     #[serde(borrow, default)]
     metadata: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    namespace: Option<Cow<'a, str>>,
+    namespace: Option<Text<'a>>,
     #[serde(borrow, default)]
-    trigger_namespace: Option<Cow<'a, str>>,
+    trigger_namespace: Option<Text<'a>>,
     #[serde(borrow, default)]
     error: Option<ErrorBody<'a>>,
     #[serde(borrow, default)]
@@ -256,29 +261,29 @@ struct Frame<'a> {
     #[serde(borrow, default)]
     response_format: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    invocation_id: Option<Cow<'a, str>>,
+    invocation_id: Option<Text<'a>>,
     #[serde(borrow, default)]
     data: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    traceparent: Option<Cow<'a, str>>,
+    traceparent: Option<Text<'a>>,
     #[serde(borrow, default)]
-    baggage: Option<Cow<'a, str>>,
+    baggage: Option<Text<'a>>,
     #[serde(borrow, default)]
     action: Option<Action<'a>>,
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    previous_worker_id: Option<Cow<'a, str>>,
+    previous_worker_id: Option<Text<'a>>,
     #[serde(borrow, default)]
-    reattach_token: Option<Cow<'a, str>>,
+    reattach_token: Option<Text<'a>>,
     #[serde(borrow, default)]
-    worker_id: Option<Cow<'a, str>>,
+    worker_id: Option<Text<'a>>,
     #[serde(borrow, default)]
-    code: Option<Cow<'a, str>>,
+    code: Option<Text<'a>>,
     #[serde(borrow, default)]
-    worker_name: Option<Cow<'a, str>>,
+    worker_name: Option<Text<'a>>,
     #[serde(borrow, default)]
-    owner_worker_id: Option<Cow<'a, str>>,
+    owner_worker_id: Option<Text<'a>>,
 }
 
 impl<'a> Message<'a> {
@@ -287,11 +292,12 @@ impl<'a> Message<'a> {
         let frame: Frame<'a> = serde_json::from_str(text)?;
         let kind = frame.kind.clone();
         let missing = |field| BadFrame::Missing { kind: kind.clone().into_owned(), field };
-        let need = |value: Option<Cow<'a, str>>, field| value.ok_or_else(|| missing(field));
+        let need = |value: Option<Text<'a>>, field| value.map(|text| text.0).ok_or_else(|| missing(field));
+        let text = |value: Option<Text<'a>>| value.map(|text| text.0);
         Ok(Some(match &*frame.kind {
             "registertriggertype" => Self::RegisterTriggerType {
                 id: need(frame.id, "id")?,
-                description: frame.description.unwrap_or_default(),
+                description: text(frame.description).unwrap_or_default(),
                 trigger_request_format: frame.trigger_request_format.map(Cow::Borrowed),
                 call_request_format: frame.call_request_format.map(Cow::Borrowed),
             },
@@ -302,61 +308,61 @@ impl<'a> Message<'a> {
                 function_id: need(frame.function_id, "function_id")?,
                 config: frame.config.map_or(Cow::Borrowed(RawValue::NULL), Cow::Borrowed),
                 metadata: frame.metadata.map(Cow::Borrowed),
-                namespace: frame.namespace,
-                trigger_namespace: frame.trigger_namespace,
+                namespace: text(frame.namespace),
+                trigger_namespace: text(frame.trigger_namespace),
             }),
             "triggerregistrationresult" => Self::TriggerRegistrationResult {
                 id: need(frame.id, "id")?,
                 trigger_type: need(frame.trigger_type, "trigger_type")?,
-                function_id: frame.function_id.unwrap_or_default(),
+                function_id: text(frame.function_id).unwrap_or_default(),
                 error: frame.error,
             },
             "unregistertrigger" => Self::UnregisterTrigger {
                 id: need(frame.id, "id")?,
-                trigger_type: frame.trigger_type.unwrap_or_default(),
+                trigger_type: text(frame.trigger_type).unwrap_or_default(),
             },
             "registerfunction" => Self::RegisterFunction {
                 id: need(frame.id, "id")?,
-                description: frame.description,
+                description: text(frame.description),
                 request_format: frame.request_format.map(Cow::Borrowed),
                 response_format: frame.response_format.map(Cow::Borrowed),
                 metadata: frame.metadata.map(Cow::Borrowed),
             },
             "unregisterfunction" => Self::UnregisterFunction { id: need(frame.id, "id")? },
             "invokefunction" => Self::InvokeFunction(InvokeFunction {
-                invocation_id: frame.invocation_id,
+                invocation_id: text(frame.invocation_id),
                 function_id: need(frame.function_id, "function_id")?,
                 data: frame.data.map_or(Cow::Borrowed(RawValue::NULL), Cow::Borrowed),
-                traceparent: frame.traceparent,
-                baggage: frame.baggage,
+                traceparent: text(frame.traceparent),
+                baggage: text(frame.baggage),
                 action: frame.action,
                 metadata: frame.metadata.map(Cow::Borrowed),
-                namespace: frame.namespace,
+                namespace: text(frame.namespace),
             }),
             "invocationresult" => Self::InvocationResult(InvocationResult {
                 invocation_id: need(frame.invocation_id, "invocation_id")?,
-                function_id: frame.function_id.unwrap_or_default(),
+                function_id: text(frame.function_id).unwrap_or_default(),
                 result: frame.result.map(Cow::Borrowed),
                 error: frame.error,
-                traceparent: frame.traceparent,
-                baggage: frame.baggage,
+                traceparent: text(frame.traceparent),
+                baggage: text(frame.baggage),
             }),
             "ping" => Self::Ping,
             "pong" => Self::Pong,
             "reattach" => Self::Reattach {
                 previous_worker_id: need(frame.previous_worker_id, "previous_worker_id")?,
-                reattach_token: frame.reattach_token,
+                reattach_token: text(frame.reattach_token),
             },
             "workerregistered" => Self::WorkerRegistered {
                 worker_id: need(frame.worker_id, "worker_id")?,
-                reattach_token: frame.reattach_token,
+                reattach_token: text(frame.reattach_token),
             },
             "registrationrejected" => Self::RegistrationRejected {
                 code: need(frame.code, "code")?,
-                namespace: frame.namespace.unwrap_or_default(),
-                worker_name: frame.worker_name,
-                function_id: frame.function_id,
-                owner_worker_id: frame.owner_worker_id.unwrap_or_default(),
+                namespace: text(frame.namespace).unwrap_or_default(),
+                worker_name: text(frame.worker_name),
+                function_id: text(frame.function_id),
+                owner_worker_id: text(frame.owner_worker_id).unwrap_or_default(),
             },
             _ => return Ok(None),
         }))

@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::event_filter::{CreatedConfig, MessageConfig, SessionConfig};
 use crate::event_text::EventText;
+use crate::schema::schema_of;
 use crate::{
     AgentMessage, CustomPayload, EntryId, Error, Object, Position, Raw, Revision, Role, SessionId, SessionStatus,
 };
@@ -55,6 +58,27 @@ impl EventType {
             Self::StatusChanged => "session::status-changed",
             Self::MetaUpdated => "session::meta-updated",
             Self::Deleted => "session::deleted",
+        }
+    }
+
+    /// JSON Schema of what subscribers are told.
+    pub fn payload_schema(self) -> Value {
+        match self {
+            Self::Created => schema_of::<CreatedEvent>(),
+            Self::MessageAdded => schema_of::<MessageAddedEvent>(),
+            Self::MessageUpdated => schema_of::<MessageUpdatedEvent>(),
+            Self::StatusChanged => schema_of::<StatusChangedEvent>(),
+            Self::MetaUpdated => schema_of::<MetaUpdatedEvent>(),
+            Self::Deleted => schema_of::<DeletedEvent>(),
+        }
+    }
+
+    /// JSON Schema of how a subscription can be narrowed.
+    pub fn config_schema(self) -> Value {
+        match self {
+            Self::Created => schema_of::<CreatedConfig>(),
+            Self::MessageAdded | Self::MessageUpdated => schema_of::<MessageConfig>(),
+            Self::StatusChanged | Self::MetaUpdated | Self::Deleted => schema_of::<SessionConfig>(),
         }
     }
 }

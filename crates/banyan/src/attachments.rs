@@ -25,7 +25,7 @@ pub fn content_of(bytes: &[u8]) -> AttachmentContent {
 impl Banyan {
     /// Stores a file with a session.
     pub async fn put_attachment(&self, request: PutAttachmentRequest) -> Result<PutAttachmentResponse, Error> {
-        let bytes = decide::checked_attachment(&request, &self.store.settings.limits)?;
+        let bytes = decide::checked_attachment(&request, &self.store.settings.limits())?;
         let held = self.store.hold(&self.access, &request.session_id).await?;
         let blob = self.store.log.put_blob(&bytes)?;
         let content = content_of(&bytes);

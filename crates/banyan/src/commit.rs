@@ -432,7 +432,7 @@ impl Held {
         decide: impl FnOnce(&SessionState, &mut Ctx<'_>) -> Result<Decision<R>, Error>,
     ) -> Result<(Decision<R>, i64), Error> {
         let now_ms = now_ms();
-        let mut ctx = Ctx { now_ms, ids: &mut FreshIds, limits: store.settings.limits };
+        let mut ctx = Ctx { now_ms, ids: &mut FreshIds, limits: store.settings.limits() };
         let decision = self.with_state(|state| decide(state, &mut ctx));
         Ok((decision?, now_ms))
     }

@@ -25,7 +25,7 @@ impl Banyan {
     pub async fn create(&self, mut request: CreateRequest) -> Result<CreateResponse, Error> {
         request.metadata = self.access.scope.put_into(request.metadata)?;
         let time_ms = now_ms();
-        let limits = self.store.settings.limits;
+        let limits = self.store.settings.limits();
         let decision = decide::create(request, &mut decide::Ctx { now_ms: time_ms, ids: &mut FreshIds, limits });
         let held = self.store.hold_new(&self.access, &decision.response.session_id).await?;
         self.store.carry_out(held, Ok((decision, time_ms)), None).await
@@ -108,7 +108,7 @@ impl Banyan {
         let held = self.store.hold(&self.access, &request.session_id).await?;
         let attachments = self.store.attachments_above(&held, &request.entry_id)?;
         let time_ms = now_ms();
-        let limits = self.store.settings.limits;
+        let limits = self.store.settings.limits();
         let decision = {
             let mut ctx = decide::Ctx { now_ms: time_ms, ids: &mut FreshIds, limits };
             let missing = Error::not_found(&request.session_id);

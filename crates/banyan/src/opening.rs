@@ -76,7 +76,7 @@ impl Store {
             leaf_watches: Arc::default(),
             tokens: Tokens::default(),
             settings: Settings {
-                limits: options.limits,
+                limits: std::sync::RwLock::new(options.limits),
                 blob_threshold: options.blob_threshold,
                 bounds: options.bounds(),
                 works_alone: options.log.background,

@@ -33,7 +33,7 @@ impl Banyan {
             after: after.as_ref().map(|cursor| (cursor.key, &cursor.id)),
             status: request.status,
             metadata: metadata.as_ref(),
-            limit: self.store.settings.limits.page_size(request.limit),
+            limit: self.store.settings.limits().page_size(request.limit),
         };
         let page = self.store.ask_catalogue(|catalogue| catalogue.list(&query))?;
         let last = page.sessions.last().filter(|_| page.more);
@@ -43,7 +43,7 @@ impl Banyan {
 
     /// A page of the active path, oldest first.
     pub async fn messages(&self, request: MessagesRequest) -> Result<MessagesResponse, Error> {
-        let limits = self.store.settings.limits;
+        let limits = self.store.settings.limits();
         let plan = |state: &SessionState| page::messages(state, &request, &limits);
         let planned = self.store.plan(&self.access, &request.session_id, plan)?;
         let (messages, next_cursor) = self.store.items(&self.access, planned, request.include_image_data)?;
@@ -52,7 +52,7 @@ impl Banyan {
 
     /// Named entries of the active path, or all between two of them.
     pub async fn messages_range(&self, request: MessagesRangeRequest) -> Result<MessagesRangeResponse, Error> {
-        let limits = self.store.settings.limits;
+        let limits = self.store.settings.limits();
         let plan = |state: &SessionState| page::messages_range(state, &request, &limits);
         let planned = self.store.plan(&self.access, &request.session_id, plan)?;
         let (messages, next_cursor) = self.store.items(&self.access, planned, request.include_image_data)?;
@@ -136,7 +136,7 @@ impl Store {
 
     /// Plans a tail, and reads it. What its plan depends on is read between attempts, never while the state is held.
     fn tail(&self, access: &Access, request: &MessagesTailRequest) -> Result<Tail, Error> {
-        let limits = self.settings.limits;
+        let limits = self.settings.limits();
         let mut read: HashMap<NodeIx, Option<Fetched>> = HashMap::new();
         loop {
             let mut missing = Vec::new();

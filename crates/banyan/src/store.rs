@@ -1,7 +1,7 @@
 //! The store: sessions in memory, the log under them, the catalogue beside them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use banyan_core::limits::Limits;
@@ -44,7 +44,8 @@ pub(crate) struct Store {
 
 /// What of the options is asked for later.
 pub(crate) struct Settings {
-    pub(crate) limits: Limits,
+    /// How much one call may ask for. It can change while the store is open.
+    pub(crate) limits: RwLock<Limits>,
     pub(crate) blob_threshold: usize,
     pub(crate) bounds: Bounds,
     /// Whether things are done that no caller asked for.
@@ -80,9 +81,25 @@ impl Banyan {
         self.store.log.head()
     }
 
+    /// How much one call may ask for from now on.
+    pub fn set_limits(&self, limits: Limits) {
+        *self.store.settings.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    /// How much one call may ask for.
+    pub fn limits(&self) -> Limits {
+        self.store.settings.limits()
+    }
+
     /// Why writing has stopped until the store is opened again, if it has.
     pub fn poisoned(&self) -> Option<String> {
         self.store.log.poisoned()
+    }
+}
+
+impl Settings {
+    pub(crate) fn limits(&self) -> Limits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod bus;
 mod call;
 mod call_list;
 mod call_stream;
@@ -18,6 +19,7 @@ mod show_tree;
 mod tail;
 mod tour;
 mod verify;
+mod worker;
 
 use clap::Subcommand;
 
@@ -30,6 +32,7 @@ use crate::screen::Screen;
 pub(crate) enum Command {
     Tour(tour::TourArgs),
     Serve(serve::ServeArgs),
+    Worker(worker::WorkerArgs),
     Config(config::ConfigArgs),
     Key(key::KeyArgs),
     Call(call::CallArgs),
@@ -46,6 +49,7 @@ pub(crate) fn run(command: Command, globals: &Globals, screen: &mut Screen) -> R
     match command {
         Command::Tour(args) => tour::run(&args, globals, screen),
         Command::Serve(args) => serve::run(&args, globals, screen),
+        Command::Worker(args) => worker::run(&args, globals, screen),
         Command::Config(args) => config::run(&args, globals, screen),
         Command::Key(args) => key::run(&args, globals, screen),
         Command::Call(args) => call::run(&args, globals, screen),

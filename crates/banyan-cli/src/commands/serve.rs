@@ -8,12 +8,13 @@ use std::thread;
 
 use banyan::{Banyan, Options};
 use banyan_server::config::Config;
-use banyan_server::{Keys, Running, ServeError, Settings};
+use banyan_server::{Keys, Running, ServeError};
 use clap::Args;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
+use super::bus::OnBuses;
 use super::server_options::ServerOptions;
 use crate::args::{Globals, quoted};
 use crate::failure::{Failure, complain};
@@ -39,6 +40,7 @@ Examples:
   banyan serve
   banyan serve --data ./sessions --listen 127.0.0.1:8000
   banyan serve --listen 0.0.0.0:7420 --tls-certificate cert.pem --tls-key key.pem
+  banyan serve --iii-listen 127.0.0.1:49134          for iii SDKs, with nothing else installed
   banyan serve --config banyan.toml --set limits.requests_per_second=100
 
 `banyan config` lists every setting, its value, and where that came from.";
@@ -56,14 +58,14 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, screen: &mut Screen) -> R
         ..Options::default()
     };
     let store = Banyan::open(&dir, options).map_err(|error| Failure::opening(&dir, error))?;
-    let served = serve(&store, &dir, config.settings, globals, screen);
+    let served = serve(&store, &dir, config, globals, screen);
     // Whatever came of it, the session files are to hold everything.
     let closed = store.close();
     served.and(closed.map_err(Failure::from))
 }
 
 /// What the server says about itself while it runs goes to standard error.
-fn start_log(config: &Config) -> Result<(), Failure> {
+pub(super) fn start_log(config: &Config) -> Result<(), Failure> {
     let log = config.logs.subscriber(io::stderr().is_terminal(), io::stderr);
     tracing::subscriber::set_global_default(log)
         .map_err(|error| Failure::trouble("serve/failed", format!("the log cannot be started: {error}")))?;
@@ -77,10 +79,11 @@ fn start_log(config: &Config) -> Result<(), Failure> {
 fn serve(
     store: &Banyan,
     dir: &Path,
-    settings: Settings,
+    config: Config,
     globals: &Globals,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
+    let Config { settings, bus, .. } = config;
     let runtime = runtime()?;
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     let mut stop = stop_signal()?;
@@ -88,11 +91,18 @@ fn serve(
     let url = url(scheme, &running);
     // Who finds the directory locked is told where the server is; without the note, only its pid.
     let notice = Notice::leave(dir, &url);
-    announce(&url, dir, globals, screen)?;
+    let buses = match runtime.block_on(OnBuses::join(&bus, store, dir)) {
+        Ok(buses) => buses,
+        Err(failure) => {
+            runtime.block_on(running.stop());
+            return Err(failure);
+        }
+    };
+    announce(&url, dir, buses.address, globals, screen)?;
     runtime.block_on(async {
         let _ = stop.wait_for(|stop| *stop).await;
         tracing::info!("stopping");
-        running.stop().await;
+        tokio::join!(buses.leave(), running.stop());
     });
     drop(notice);
     // What is left are connections that did not end in time.
@@ -101,14 +111,14 @@ fn serve(
 }
 
 /// As many threads as cores: more would only take turns. What may keep one for long lets another take its place.
-fn runtime() -> Result<Runtime, Failure> {
+pub(super) fn runtime() -> Result<Runtime, Failure> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let built = Builder::new_multi_thread().worker_threads(cores.max(2)).enable_all().build();
     built.map_err(|error| Failure::trouble("serve/failed", format!("threads cannot be started: {error}")))
 }
 
 /// Turns true when the process is asked to stop. Whoever asks twice does not want to wait.
-fn stop_signal() -> Result<watch::Receiver<bool>, Failure> {
+pub(super) fn stop_signal() -> Result<watch::Receiver<bool>, Failure> {
     let (sender, receiver) = watch::channel(false);
     on_stop(move || {
         if sender.send_replace(true) {
@@ -142,9 +152,20 @@ fn url(scheme: &str, running: &Running) -> String {
     format!("{scheme}://{address}")
 }
 
-fn announce(url: &str, dir: &Path, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+fn announce(
+    url: &str,
+    dir: &Path,
+    bus: Option<SocketAddr>,
+    globals: &Globals,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let bus = bus.map(|address| format!("ws://{address}"));
     if globals.json {
-        screen.json(&json!({"url": url, "data": dir, "pid": process::id()}))?;
+        let mut told = json!({"url": url, "data": dir, "pid": process::id()});
+        if let Some(bus) = bus {
+            told["iii"] = bus.into();
+        }
+        screen.json(&told)?;
         return screen.flush();
     }
     let key = match Keys::open(dir).is_ok_and(|keys| !keys.none()) {
@@ -159,5 +180,13 @@ fn announce(url: &str, dir: &Path, globals: &Globals, screen: &mut Screen) -> Re
     ))?;
     screen.line(&format!("  Try:   {try_it}"))?;
     screen.line(&format!("  Docs:  {url}/docs"))?;
+    if let Some(bus) = bus {
+        screen.line(&format!(
+            "  Bus:   {bus} for iii SDKs: the functions session::* and their triggers, and whatever"
+        ))?;
+        screen.line(
+            "         the workers that connect offer. It is no engine: there are no queues, streams or cron.",
+        )?;
+    }
     screen.flush()
 }

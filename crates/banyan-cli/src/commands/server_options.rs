@@ -28,6 +28,12 @@ pub(crate) struct ServerOptions {
     /// Web pages from these origins may call the server from a browser, `*` being all
     #[arg(long, value_name = "ORIGINS")]
     cors_origins: Option<String>,
+    /// The iii engine to join as the worker session-manager, such as ws://127.0.0.1:49134
+    #[arg(long, value_name = "URL")]
+    iii: Option<String>,
+    /// Be a small bus for iii SDKs at this address, for when there is no engine
+    #[arg(long, value_name = "ADDRESS")]
+    iii_listen: Option<String>,
     /// What to log: error, warn, info, debug or trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
@@ -48,6 +54,8 @@ impl ServerOptions {
             .flag("tls.certificate", "--tls-certificate", path(&self.tls_certificate))
             .flag("tls.key", "--tls-key", path(&self.tls_key))
             .flag("cors_origins", "--cors-origins", self.cors_origins.as_ref())
+            .flag("iii.url", "--iii", self.iii.as_ref())
+            .flag("iii.listen", "--iii-listen", self.iii_listen.as_ref())
             .flag("log.level", "--log", self.log.as_ref());
         for (key, value) in &self.set {
             sources = sources.flag(key, "--set", Some(value));

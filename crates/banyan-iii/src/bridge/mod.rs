@@ -14,8 +14,8 @@ mod recent;
 mod reference_main;
 mod seen;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use banyan::model::store::LookRequest;
 use banyan::model::{AttachmentId, EntryId, Error, SessionId, read_request};
@@ -38,7 +38,7 @@ pub use main_instance::{Main, MainFailed};
 /// Serves every function of [`banyan::functions`] on what a main instance keeps.
 pub struct Bridge {
     main: Caller,
-    limits: Limits,
+    limits: RwLock<Limits>,
     locks: Locks,
     recent: Recent,
     /// What the main is, once that is known: one of the constants below.
@@ -111,11 +111,20 @@ impl Bridge {
     pub fn new(main: Arc<dyn Main>, limits: Limits) -> Self {
         Self {
             main: Caller(main),
-            limits,
+            limits: RwLock::new(limits),
             locks: Locks::default(),
             recent: Recent::default(),
             kind: AtomicU8::new(UNKNOWN),
         }
+    }
+
+    /// How much one call may ask for from now on.
+    pub fn set_limits(&self, limits: Limits) {
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    fn limits(&self) -> Limits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says that the connection was made anew, so that another kind of main may be at its other end.
@@ -171,7 +180,7 @@ impl Bridge {
             };
             let time_ms = seen.now_ms();
             let decided = {
-                let mut ctx = Ctx { now_ms: time_ms, ids: &mut FreshIds, limits: self.limits };
+                let mut ctx = Ctx { now_ms: time_ms, ids: &mut FreshIds, limits: self.limits() };
                 decide(&seen, &mut ctx)
             };
             let (change, response) = match decided {

@@ -124,7 +124,7 @@ impl Bridge {
         &self,
         request: PutAttachmentRequest,
     ) -> Result<PutAttachmentResponse, Error> {
-        let content = content_of(&decide::checked_attachment(&request, &self.limits)?);
+        let content = content_of(&decide::checked_attachment(&request, &self.limits())?);
         self.mutate(("session::put-attachment", &request), Ask::of(&request.session_id), |seen, ctx| {
             let decision = decide::put_attachment(&seen.state, &request, content.clone(), ctx)?;
             if let Place::Reference(_) = seen.place {

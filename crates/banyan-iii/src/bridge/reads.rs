@@ -40,22 +40,22 @@ impl Bridge {
     async fn list(&self, id: &str, mut request: ListRequest) -> Result<String, Error> {
         match self.main().await? {
             MainKind::Banyan(main) => {
-                request.limit = Some(self.limits.page_size(request.limit));
+                request.limit = Some(self.limits().page_size(request.limit));
                 forward::<ListResponse>(&main.0, id, &request).await
             }
-            MainKind::Reference(main) => answer(&page::sessions(main.metas().await?, &request, &self.limits)?),
+            MainKind::Reference(main) => answer(&page::sessions(main.metas().await?, &request, &self.limits())?),
         }
     }
 
     async fn messages(&self, id: &str, mut request: MessagesRequest) -> Result<String, Error> {
         match self.main().await? {
             MainKind::Banyan(main) => {
-                request.limit = Some(self.limits.page_size(request.limit));
+                request.limit = Some(self.limits().page_size(request.limit));
                 forward::<MessagesResponse>(&main.0, id, &request).await
             }
             MainKind::Reference(main) => {
                 let listing = listed(&main, &request.session_id).await?;
-                let page = page::messages(&listing.state, &request, &self.limits)?;
+                let page = page::messages(&listing.state, &request, &self.limits())?;
                 let messages = items(&listing, &page, request.include_image_data)?;
                 answer(&MessagesResponse { messages, next_cursor: page.next_cursor })
             }
@@ -65,12 +65,12 @@ impl Bridge {
     async fn messages_range(&self, id: &str, mut request: MessagesRangeRequest) -> Result<String, Error> {
         match self.main().await? {
             MainKind::Banyan(main) => {
-                request.limit = Some(self.limits.page_size(request.limit));
+                request.limit = Some(self.limits().page_size(request.limit));
                 forward::<MessagesRangeResponse>(&main.0, id, &request).await
             }
             MainKind::Reference(main) => {
                 let listing = listed(&main, &request.session_id).await?;
-                let page = page::messages_range(&listing.state, &request, &self.limits)?;
+                let page = page::messages_range(&listing.state, &request, &self.limits())?;
                 let messages = items(&listing, &page, request.include_image_data)?;
                 answer(&MessagesRangeResponse { messages, next_cursor: page.next_cursor })
             }
@@ -80,12 +80,12 @@ impl Bridge {
     async fn messages_tail(&self, id: &str, mut request: MessagesTailRequest) -> Result<String, Error> {
         match self.main().await? {
             MainKind::Banyan(main) => {
-                request.limit = Some(self.limits.page_size(request.limit));
+                request.limit = Some(self.limits().page_size(request.limit));
                 forward::<MessagesTailResponse>(&main.0, id, &request).await
             }
             MainKind::Reference(main) => {
                 let listing = listed(&main, &request.session_id).await?;
-                answer(&tail(&listing, &request, &self.limits)?)
+                answer(&tail(&listing, &request, &self.limits())?)
             }
         }
     }

@@ -1,9 +1,11 @@
 //! The keys of a configuration. One table says how each is read, shown and explained.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use banyan::Durability;
 
+use super::Bus;
 use super::units::{duration, duration_text, size, size_text};
 use crate::logs::{Format, Logs};
 use crate::settings::{Settings, Tls, Traces};
@@ -66,6 +68,7 @@ pub(super) struct Draft {
     private_key: Option<PathBuf>,
     endpoint: Option<String>,
     service: String,
+    pub(super) bus: Bus,
 }
 
 impl Default for Draft {
@@ -79,6 +82,7 @@ impl Default for Draft {
             private_key: None,
             endpoint: None,
             service: "banyan".to_owned(),
+            bus: Bus::default(),
         }
     }
 }
@@ -313,4 +317,42 @@ pub(super) const KEYS: &[Key] = &[
         },
         |draft| draft.service.clone()
     ),
+    key!(
+        "iii.url",
+        "the iii engine that it joins as the worker session-manager, such as ws://127.0.0.1:49134",
+        |draft, given| {
+            if !given.text.is_empty() && !given.text.starts_with("ws://") {
+                return Err(format!("must be an address such as ws://127.0.0.1:49134, not `{}`", given.text));
+            }
+            draft.bus.engine = (!given.text.is_empty()).then(|| given.text.to_owned());
+            Ok(())
+        },
+        |draft| draft.bus.engine.clone().unwrap_or_default()
+    ),
+    key!(
+        "iii.listen",
+        "the loopback address where iii SDKs find the session functions when there is no engine, such as 127.0.0.1:49134",
+        |draft, given| {
+            draft.bus.listen = match given.text {
+                "" => None,
+                text => Some(bus_address(text)?),
+            };
+            Ok(())
+        },
+        |draft| draft.bus.listen.map(|address| address.to_string()).unwrap_or_default()
+    ),
 ];
+
+/// Whoever reaches a bus may call everything, so only this machine does.
+fn bus_address(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text
+        .replace("localhost:", "127.0.0.1:")
+        .parse()
+        .map_err(|_| format!("must be an address and a port such as 127.0.0.1:49134, not `{text}`"))?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => {
+            Err(format!("must be a loopback address, because a bus asks nobody for a key; `{text}` is not one"))
+        }
+    }
+}

@@ -16,6 +16,7 @@ mod keys;
 mod units;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use banyan::Durability;
@@ -36,12 +37,23 @@ pub struct Config {
     pub durability: Durability,
     /// What is logged, and how.
     pub logs: Logs,
+    /// The buses that it is on.
+    pub bus: Bus,
     /// The file that was read, if there was one.
     pub file: Option<PathBuf>,
     /// Every key, with its value and where that came from.
     pub origins: Vec<Origin>,
     /// Variables that look as if they were meant for Banyan, and mean nothing to it.
     pub unknown_variables: Vec<String>,
+}
+
+/// The buses that a server is on, besides HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bus {
+    /// The iii engine that it joins.
+    pub engine: Option<String>,
+    /// Where it is a bus itself.
+    pub listen: Option<SocketAddr>,
 }
 
 /// A value, and where it came from.
@@ -180,11 +192,11 @@ impl Config {
             .zip(from)
             .map(|(key, source)| Origin { key: key.name, value: (key.get)(&draft), source, help: key.help })
             .collect::<Vec<_>>();
-        let Draft { settings, data, durability, logs, .. } = draft.finish().map_err(|(key, reason)| {
+        let Draft { settings, data, durability, logs, bus, .. } = draft.finish().map_err(|(key, reason)| {
             let source = origins.iter().find(|origin| origin.key == key).map(|origin| origin.source.to_string());
             ConfigError::Invalid { key: key.to_owned(), source_text: source.unwrap_or_default(), reason }
         })?;
-        Ok(Self { settings, data, durability, logs, file, origins, unknown_variables })
+        Ok(Self { settings, data, durability, logs, bus, file, origins, unknown_variables })
     }
 }
 

@@ -1,0 +1,156 @@
+//! The bindings: who wants to hear what, and the task that delivers it to each.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use banyan::model::{Error, EventFilter, EventType, Position};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::delivery::{Consumer, Form, Mode, Progress, deliver};
+use super::replay::Replay;
+use super::runtime::Runtime;
+use super::source::Source;
+use crate::link::Connection;
+use crate::wire::RegisterTrigger;
+
+/// The kind of trigger that other instances of this worker bind to.
+pub(super) const FEED: &str = "session::store::events";
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Bindings(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    bound: HashMap<String, Bound>,
+    /// How far bindings had come when this process began.
+    remembered: HashMap<String, Position>,
+}
+
+struct Bound {
+    consumer: Arc<Consumer>,
+    filters: Vec<EventFilter>,
+    mode: watch::Sender<Mode>,
+    progress: Arc<Progress>,
+    task: JoinHandle<()>,
+}
+
+impl Bindings {
+    /// Says how far bindings had come before this process began.
+    pub(super) fn remember(&self, positions: HashMap<String, Position>) {
+        self.lock().remembered = positions;
+    }
+
+    /// Takes a binding. One that is known goes on where it was.
+    pub(super) fn bind(
+        &self,
+        runtime: &Runtime,
+        connection: &Arc<Connection>,
+        asked: RegisterTrigger<'_>,
+    ) -> Result<(), Error> {
+        let (filters, form) = asked_for(&asked)?;
+        let consumer = Consumer {
+            id: asked.id.into_owned(),
+            function_id: asked.function_id.into_owned(),
+            metadata: asked.metadata.map(|metadata| metadata.get().to_owned()),
+            namespace: asked.namespace.map(|namespace| namespace.into_owned()),
+            form,
+        };
+        let mut inner = self.lock();
+        inner.bound.retain(|_, bound| !bound.task.is_finished());
+        if let Some(bound) = inner.bound.get(&consumer.id)
+            && bound.is_for(&consumer, &filters)
+        {
+            bound.mode.send_replace(Mode::Active(Arc::clone(connection)));
+            return Ok(());
+        }
+        let before = inner.bound.remove(&consumer.id).map(Bound::end);
+        let remembered = inner.remembered.remove(&consumer.id);
+        let source = runtime.source(filters.clone(), before.or(remembered))?;
+        let bound = Bound::begin(Arc::new(consumer), filters, source, Mode::Active(Arc::clone(connection)));
+        inner.bound.insert(bound.consumer.id.clone(), bound);
+        Ok(())
+    }
+
+    /// A binding is gone, or its consumer is: nothing more is delivered, unless the same binding comes back.
+    pub(super) fn unbind(&self, id: &str) {
+        if let Some(bound) = self.lock().bound.get(id) {
+            bound.mode.send_replace(Mode::Paused);
+        }
+    }
+
+    /// The engine is away.
+    pub(super) fn pause(&self) {
+        for bound in self.lock().bound.values() {
+            bound.mode.send_replace(Mode::Paused);
+        }
+    }
+
+    /// Another store takes the place of the one before: everyone is told what it holds.
+    pub(super) fn begin_anew(&self, runtime: &Runtime, replay: impl Fn() -> Replay) {
+        let mut inner = self.lock();
+        inner.remembered.clear();
+        let before = std::mem::take(&mut inner.bound);
+        for (id, bound) in before {
+            let mode = bound.mode.borrow().clone();
+            let (consumer, filters) = (Arc::clone(&bound.consumer), bound.filters.clone());
+            bound.end();
+            match runtime.source(filters.clone(), None) {
+                Ok(source) => {
+                    let source = (source.0.beginning_with(replay()), source.1);
+                    inner.bound.insert(id, Bound::begin(consumer, filters, source, mode));
+                }
+                Err(error) => tracing::error!(binding = %id, %error, "a binding hears nothing any more"),
+            }
+        }
+    }
+
+    /// Nothing is delivered any more.
+    pub(super) fn end(&self) {
+        for (_, bound) in std::mem::take(&mut self.lock().bound) {
+            bound.end();
+        }
+    }
+
+    /// How far each binding has come.
+    pub(super) fn positions(&self) -> HashMap<String, Position> {
+        let inner = self.lock();
+        let live = inner.bound.iter().filter(|(_, bound)| !bound.task.is_finished());
+        let live = live.map(|(id, bound)| (id.clone(), bound.progress.get()));
+        inner.remembered.iter().map(|(id, position)| (id.clone(), *position)).chain(live).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Bound {
+    fn begin(consumer: Arc<Consumer>, filters: Vec<EventFilter>, source: (Source, Position), mode: Mode) -> Self {
+        let (source, position) = source;
+        let (mode, changes) = watch::channel(mode);
+        let progress = Arc::new(Progress::at(position));
+        let task = tokio::spawn(deliver(Arc::clone(&consumer), source, position, changes, Arc::clone(&progress)));
+        Self { consumer, filters, mode, progress, task }
+    }
+
+    fn is_for(&self, consumer: &Consumer, filters: &[EventFilter]) -> bool {
+        self.filters == filters && *self.consumer == *consumer
+    }
+
+    /// Stops delivering, and says how far it came.
+    fn end(self) -> Position {
+        self.task.abort();
+        self.progress.get()
+    }
+}
+
+/// What a binding asks for.
+fn asked_for(asked: &RegisterTrigger<'_>) -> Result<(Vec<EventFilter>, Form), Error> {
+    if asked.trigger_type == FEED {
+        return Ok((EventType::ALL.map(EventFilter::all).into(), Form::Envelope));
+    }
+    let event_type = asked.trigger_type.parse::<EventType>()?;
+    Ok((vec![EventFilter::parse(event_type, Some(asked.config.get()))?], Form::Payload))
+}

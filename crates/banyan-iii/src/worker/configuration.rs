@@ -1,0 +1,67 @@
+//! Asking the engine's configuration worker.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::config::WorkerConfig;
+use super::offers::CONFIGURATION;
+use crate::link::{CallFailed, Link};
+
+/// How long one call may take, how often it is tried, and what is waited before the next try, times the tries so far.
+const WITHIN: Duration = Duration::from_secs(5);
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Makes the settings known. `seed` becomes their value if there is none yet.
+pub(super) async fn register(link: &Link, seed: &Value) -> Result<(), String> {
+    let mut request = json!({
+        "id": CONFIGURATION,
+        "name": "Session Manager",
+        "description": "Where sessions are stored, and how large a page may be.",
+        "schema": WorkerConfig::schema(),
+    });
+    // A value that is there already is not touched: not every configuration worker keeps it when it is given another.
+    if stored(link, true).await?.is_none_or(|value| value.is_null()) {
+        request["initial_value"] = seed.clone();
+    }
+    ask(link, "configuration::register", &request).await.map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// The value as it is now, with everything put in; null when there is none.
+pub(super) async fn value(link: &Link) -> Result<Value, String> {
+    Ok(stored(link, false).await?.unwrap_or(Value::Null))
+}
+
+async fn stored(link: &Link, raw: bool) -> Result<Option<Value>, String> {
+    match ask(link, "configuration::get", &json!({"id": CONFIGURATION, "raw": raw})).await {
+        Ok(mut answer) => Ok(Some(answer.get_mut("value").map(Value::take).unwrap_or_default())),
+        Err(CallFailed::Refused(error)) if is_missing(&error.code) || is_missing(&error.message) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn is_missing(text: &str) -> bool {
+    let text = text.to_ascii_uppercase();
+    text.contains("NOT_FOUND") && !text.contains("FUNCTION_NOT_FOUND")
+}
+
+async fn ask(link: &Link, function_id: &str, request: &Value) -> Result<Value, CallFailed> {
+    let mut tried = 0;
+    loop {
+        let answer = link.call(function_id, &request.to_string(), WITHIN).await;
+        tried += 1;
+        match answer {
+            Ok(answer) => return Ok(serde_json::from_str(answer.get()).unwrap_or_default()),
+            Err(error @ CallFailed::Refused(_)) if !is_starting(&error) => return Err(error),
+            Err(error) if tried == TRIES => return Err(error),
+            Err(_) => tokio::time::sleep(PAUSE * tried).await,
+        }
+    }
+}
+
+/// Whether it may work once the engine has started everything.
+fn is_starting(error: &CallFailed) -> bool {
+    matches!(error, CallFailed::Refused(error) if error.code.eq_ignore_ascii_case("function_not_found"))
+}

@@ -1,0 +1,209 @@
+//! Delivering a binding's events: each is a call of the bound function, in order, until it is answered or given up.
+//!
+//! The next event of a session goes out when the one before was answered. A function that takes longer does not hold up
+//! those after it for more than [`IN_ORDER`]; one that never answers costs its own binding that much, and nobody else anything.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use banyan::model::{Event, Position, SessionId};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::watch;
+
+use super::lanes::{Item, Lanes};
+use super::source::Source;
+use crate::link::{CallFailed, Connection, Invocation};
+
+/// Who is called, and how.
+#[derive(PartialEq, Eq)]
+pub(super) struct Consumer {
+    pub(super) id: String,
+    pub(super) function_id: String,
+    /// JSON that goes along with every call.
+    pub(super) metadata: Option<String>,
+    pub(super) namespace: Option<String>,
+    pub(super) form: Form,
+}
+
+/// What a consumer is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The event's payload.
+    Payload,
+    /// The payload with its type and the session's metadata: what other instances need to tell it on.
+    Envelope,
+}
+
+/// Whether a binding can deliver.
+#[derive(Clone)]
+pub(super) enum Mode {
+    /// Over this connection.
+    Active(Arc<Connection>),
+    /// Its consumer or the engine is away, and may come back.
+    Paused,
+}
+
+/// How far a binding has come, for whoever wants to know.
+pub(super) struct Progress(Mutex<Position>);
+
+impl Progress {
+    pub(super) fn at(position: Position) -> Self {
+        Self(Mutex::new(position))
+    }
+
+    pub(super) fn get(&self) -> Position {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, position: Position) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = position;
+    }
+}
+
+/// How long the next event of a session waits for an answer to the one before.
+const IN_ORDER: Duration = Duration::from_millis(100);
+/// How long an event without an answer counts as not delivered: it is sent again if the connection is lost within that time.
+const UNSURE: Duration = Duration::from_secs(5);
+/// How long a binding is kept for a consumer that is away.
+const AWAY: Duration = Duration::from_secs(600);
+
+type UnderWay = FuturesUnordered<BoxFuture<'static, Outcome>>;
+
+/// What came of a call.
+enum Outcome {
+    /// The function answered; whether with an error is its own matter.
+    Answered(Item),
+    /// It takes longer than others should wait.
+    Slow(Item, Invocation),
+    /// The call did not get there.
+    Failed(Item),
+    /// Nothing was heard for long enough.
+    GivenUp(u64),
+}
+
+/// Delivers until the binding is gone for good.
+pub(super) async fn deliver(
+    consumer: Arc<Consumer>,
+    mut source: Source,
+    begin: Position,
+    mut mode: watch::Receiver<Mode>,
+    progress: Arc<Progress>,
+) {
+    let mut lanes = Lanes::after(begin);
+    let mut under_way: UnderWay = UnderWay::new();
+    loop {
+        progress.set(lanes.settled());
+        let now = mode.borrow_and_update().clone();
+        let sent = match now {
+            Mode::Active(connection) => send(&consumer, &connection, &mut lanes, &mut under_way).await,
+            Mode::Paused => false,
+        };
+        if !sent {
+            under_way.clear();
+            lanes.put_back();
+            source.rest();
+            match tokio::time::timeout(AWAY, mode.changed()).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(_)) => return,
+                Err(_) => {
+                    tracing::info!(binding = %consumer.id, "a consumer has been away for long, and is forgotten");
+                    return;
+                }
+            }
+        }
+        let taken = lanes.taken();
+        tokio::select! {
+            changed = mode.changed() => if changed.is_err() { return },
+            Some(outcome) = under_way.next() => settle(&consumer, &mut lanes, &mut under_way, outcome),
+            event = source.next(taken), if lanes.has_room() => lanes.take(event),
+        }
+    }
+}
+
+/// Sends what need not wait. False when the connection is lost.
+async fn send(
+    consumer: &Consumer,
+    connection: &Arc<Connection>,
+    lanes: &mut Lanes,
+    under_way: &mut UnderWay,
+) -> bool {
+    while let Some(item) = lanes.next() {
+        let envelope;
+        let data = match consumer.form {
+            Form::Payload => item.event.json(),
+            Form::Envelope => {
+                envelope = enveloped(&item.event);
+                &envelope
+            }
+        };
+        let (metadata, namespace) = (consumer.metadata.as_deref(), consumer.namespace.as_deref());
+        match connection.invoke(&consumer.function_id, data, metadata, namespace).await {
+            Ok(invocation) => under_way.push(Box::pin(in_order(item, invocation))),
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+async fn in_order(item: Item, mut invocation: Invocation) -> Outcome {
+    match tokio::time::timeout(IN_ORDER, &mut invocation).await {
+        Ok(answer) => outcome(item, answer.err()),
+        Err(_) => Outcome::Slow(item, invocation),
+    }
+}
+
+async fn late(item: Item, invocation: Invocation) -> Outcome {
+    match tokio::time::timeout(UNSURE, invocation).await {
+        Ok(answer) => outcome(item, answer.err()),
+        Err(_) => Outcome::GivenUp(item.number),
+    }
+}
+
+async fn unsure(number: u64) -> Outcome {
+    tokio::time::sleep(UNSURE).await;
+    Outcome::GivenUp(number)
+}
+
+fn outcome(item: Item, failed: Option<CallFailed>) -> Outcome {
+    match failed {
+        None => Outcome::Answered(item),
+        // The function ran, and said no.
+        Some(CallFailed::Refused(error)) if error.code == "invocation_failed" => Outcome::Answered(item),
+        Some(_) => Outcome::Failed(item),
+    }
+}
+
+fn settle(consumer: &Consumer, lanes: &mut Lanes, under_way: &mut UnderWay, outcome: Outcome) {
+    let session = |item: &Item| -> SessionId { item.event.session_id().clone() };
+    match outcome {
+        Outcome::Answered(item) => {
+            lanes.settle(item.number);
+            lanes.free(&session(&item));
+        }
+        Outcome::Slow(item, invocation) => {
+            lanes.free(&session(&item));
+            under_way.push(Box::pin(late(item, invocation)));
+        }
+        // Its consumer may just have gone, and come back.
+        Outcome::Failed(item) => {
+            tracing::debug!(binding = %consumer.id, function = %consumer.function_id, "an event was not taken");
+            lanes.free(&session(&item));
+            under_way.push(Box::pin(unsure(item.number)));
+        }
+        Outcome::GivenUp(number) => lanes.settle(number),
+    }
+}
+
+/// An event as other instances are told it.
+fn enveloped(event: &Event) -> String {
+    let mut text = format!(r#"{{"trigger_type":"{}","payload":{}"#, event.event_type(), event.json());
+    if let Some(metadata) =
+        event.metadata.as_ref().and_then(|metadata| serde_json::to_string(metadata.as_ref()).ok())
+    {
+        text.push_str(r#","session_metadata":"#);
+        text.push_str(&metadata);
+    }
+    text.push('}');
+    text
+}

@@ -1,0 +1,265 @@
+//! What one binding has taken and not yet delivered: a lane for each session, so that one session's events stay in order and
+//! sessions do not wait for each other.
+//!
+//! An event stays here until it is settled. Whoever loses the way to the consumer puts back what was under way, and whoever is
+//! asked where to begin again is told a position with everything before it settled.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use banyan::model::{EntryId, Event, EventPayload, Position, SessionId};
+
+/// See the module.
+pub(super) struct Lanes {
+    lanes: HashMap<SessionId, VecDeque<Item>>,
+    /// Sessions with an event that the next one has to wait for.
+    busy: HashSet<SessionId>,
+    /// Sessions that may have something to deliver.
+    ready: VecDeque<SessionId>,
+    sent: BTreeMap<u64, Item>,
+    /// For each event here, the position before it.
+    held: BTreeMap<u64, Position>,
+    next: u64,
+    taken: Position,
+    bytes: usize,
+}
+
+/// An event that is to be delivered.
+#[derive(Clone)]
+pub(super) struct Item {
+    /// Counts what the binding has taken.
+    pub(super) number: u64,
+    pub(super) event: Arc<Event>,
+}
+
+/// How much is held before no more is taken.
+const MOST_ITEMS: usize = 512;
+const MOST_BYTES: usize = 4 << 20;
+/// How many events of a session wait before its consumer counts as one that cannot keep up.
+const BEHIND: usize = 16;
+
+impl Lanes {
+    /// Nothing is held, and everything up to a position is settled.
+    pub(super) fn after(taken: Position) -> Self {
+        Self {
+            lanes: HashMap::new(),
+            busy: HashSet::new(),
+            ready: VecDeque::new(),
+            sent: BTreeMap::new(),
+            held: BTreeMap::new(),
+            next: 0,
+            taken,
+            bytes: 0,
+        }
+    }
+
+    /// Whether there is room for more.
+    pub(super) fn has_room(&self) -> bool {
+        self.held.len() < MOST_ITEMS && self.bytes < MOST_BYTES
+    }
+
+    /// Takes an event. For a consumer that is behind, an update that was not sent yet is replaced by a newer one of the same
+    /// message.
+    pub(super) fn take(&mut self, event: Arc<Event>) {
+        let session = event.session_id().clone();
+        let item = Item { number: self.next, event };
+        self.next += 1;
+        self.held.insert(item.number, self.taken);
+        // Parts of a snapshot have no place in the order.
+        self.taken = self.taken.max(item.event.position);
+        self.bytes += size(&item.event);
+        let lane = self.lanes.entry(session.clone()).or_default();
+        let behind = lane.len() >= BEHIND;
+        if let Some(last) = lane.back_mut()
+            && behind
+            && updated(&item.event).is_some()
+            && updated(&last.event) == updated(&item.event)
+        {
+            self.bytes -= size(&last.event);
+            self.held.remove(&last.number);
+            *last = item;
+            return;
+        }
+        lane.push_back(item);
+        if !self.busy.contains(&session) {
+            self.ready.push_back(session);
+        }
+    }
+
+    /// The next event that nothing has to be waited for.
+    pub(super) fn next(&mut self) -> Option<Item> {
+        while let Some(session) = self.ready.pop_front() {
+            if self.busy.contains(&session) {
+                continue;
+            }
+            let Some(lane) = self.lanes.get_mut(&session) else { continue };
+            let Some(item) = lane.pop_front() else { continue };
+            if lane.is_empty() {
+                self.lanes.remove(&session);
+            }
+            self.busy.insert(session);
+            self.sent.insert(item.number, item.clone());
+            return Some(item);
+        }
+        None
+    }
+
+    /// The next event of a session need not wait any longer.
+    pub(super) fn free(&mut self, session: &SessionId) {
+        if self.busy.remove(session) && self.lanes.contains_key(session) {
+            self.ready.push_back(session.clone());
+        }
+    }
+
+    /// An event was delivered.
+    pub(super) fn settle(&mut self, number: u64) {
+        if let Some(item) = self.sent.remove(&number) {
+            self.bytes -= size(&item.event);
+            self.held.remove(&number);
+        }
+    }
+
+    /// Puts back what is under way: it has to be sent again.
+    pub(super) fn put_back(&mut self) {
+        self.busy.clear();
+        for (_, item) in std::mem::take(&mut self.sent).into_iter().rev() {
+            self.lanes.entry(item.event.session_id().clone()).or_default().push_front(item);
+        }
+        self.ready = self.lanes.keys().cloned().collect();
+    }
+
+    /// Everything up to here is settled.
+    pub(super) fn settled(&self) -> Position {
+        self.held.first_key_value().map_or(self.taken, |(_, before)| *before)
+    }
+
+    /// Everything up to here was taken.
+    pub(super) fn taken(&self) -> Position {
+        self.taken
+    }
+}
+
+/// The message that an update is of.
+fn updated(event: &Event) -> Option<(&SessionId, &EntryId)> {
+    match &event.payload {
+        EventPayload::MessageUpdated(updated) => Some((&updated.session_id, &updated.entry_id)),
+        _ => None,
+    }
+}
+
+fn size(event: &Event) -> usize {
+    256 + match &event.payload {
+        EventPayload::MessageAdded(added) => {
+            added.message.as_ref().map_or(0, |message| message.get().len())
+                + added.custom.as_ref().map_or(0, |custom| custom.data.get().len())
+        }
+        EventPayload::MessageUpdated(updated) => updated.message.get().len(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use banyan::model::{CommitNo, DeletedEvent, MessageUpdatedEvent, Raw, Revision};
+
+    use super::*;
+
+    fn at(commit: u64) -> Position {
+        Position::new(CommitNo(commit), 0)
+    }
+
+    fn deleted(session: &str, commit: u64) -> Arc<Event> {
+        let payload = EventPayload::Deleted(DeletedEvent { session_id: session.into(), timestamp: 0 });
+        Arc::new(Event::new(at(commit), payload, None, None))
+    }
+
+    fn grown(session: &str, entry: &str, revision: u64, commit: u64) -> Arc<Event> {
+        let message = serde_json::json!({"role": "user", "content": [], "timestamp": 0});
+        let payload = EventPayload::MessageUpdated(MessageUpdatedEvent {
+            session_id: session.into(),
+            entry_id: entry.into(),
+            message: Raw::of(&serde_json::from_value(message).expect("a message")).expect("it can be written"),
+            revision: Revision(revision),
+            origin: None,
+            timestamp: 0,
+        });
+        Arc::new(Event::new(at(commit), payload, None, None))
+    }
+
+    fn revisions(items: &[Item]) -> Vec<u64> {
+        let revision = |item: &Item| match &item.event.payload {
+            EventPayload::MessageUpdated(updated) => updated.revision.0,
+            _ => 0,
+        };
+        items.iter().map(revision).collect()
+    }
+
+    #[test]
+    fn one_sessions_events_wait_for_each_other_and_other_sessions_do_not() {
+        let mut lanes = Lanes::after(at(0));
+        for event in [deleted("a", 1), deleted("a", 2), deleted("b", 3)] {
+            lanes.take(event);
+        }
+        let first = lanes.next().expect("a's first");
+        let second = lanes.next().expect("b's");
+        assert_eq!((first.event.position, second.event.position), (at(1), at(3)));
+        assert!(lanes.next().is_none());
+        lanes.free(&"a".into());
+        assert_eq!(lanes.next().expect("a's second").event.position, at(2));
+    }
+
+    #[test]
+    fn who_is_behind_is_sent_only_the_newest_of_the_updates_that_wait() {
+        let mut lanes = Lanes::after(at(0));
+        for revision in 1..=100 {
+            lanes.take(grown("a", "e", revision, revision));
+        }
+        lanes.take(grown("a", "other", 1, 101));
+        let sent: Vec<Item> = std::iter::from_fn(|| {
+            lanes.free(&"a".into());
+            lanes.next()
+        })
+        .collect();
+        let each: Vec<u64> = (1..BEHIND as u64).chain([100, 1]).collect();
+        assert_eq!(revisions(&sent), each);
+    }
+
+    #[test]
+    fn what_was_under_way_is_sent_again_in_its_order_and_nothing_unsettled_is_skipped() {
+        let mut lanes = Lanes::after(at(0));
+        for event in [deleted("a", 1), deleted("b", 2), deleted("a", 3)] {
+            lanes.take(event);
+        }
+        let a = lanes.next().expect("a's first");
+        let b = lanes.next().expect("b's");
+        lanes.free(&"a".into());
+        let slow = lanes.next().expect("a's second, though the first is not answered");
+        assert_eq!(slow.event.position, at(3));
+        lanes.settle(b.number);
+        assert_eq!((lanes.settled(), lanes.taken()), (at(0), at(3)));
+        lanes.put_back();
+        let again = [lanes.next().expect("a's first again"), {
+            lanes.free(&"a".into());
+            lanes.next().expect("a's second again")
+        }];
+        assert_eq!(again.map(|item| item.event.position), [at(1), at(3)]);
+        lanes.settle(a.number);
+        assert_eq!(lanes.settled(), at(2));
+        lanes.settle(slow.number);
+        assert_eq!(lanes.settled(), at(3));
+        assert!(lanes.next().is_none());
+    }
+
+    #[test]
+    fn too_much_at_once_is_not_taken() {
+        let mut lanes = Lanes::after(at(0));
+        for commit in 1..=MOST_ITEMS as u64 {
+            assert!(lanes.has_room());
+            lanes.take(deleted("a", commit));
+        }
+        assert!(!lanes.has_room());
+        let item = lanes.next().expect("the first");
+        lanes.settle(item.number);
+        assert!(lanes.has_room());
+    }
+}

@@ -1,0 +1,72 @@
+//! What the worker offers to the bus: its functions, its kinds of trigger, and its own binding to the configuration.
+
+use banyan::model::EventType;
+use serde_json::{Value, json};
+
+use super::bindings::FEED;
+use crate::link::{function_frame, trigger_frame, trigger_type_frame};
+
+/// The id that the configuration worker knows this worker's settings by.
+pub(super) const CONFIGURATION: &str = "session-manager";
+/// What the configuration worker calls when they change.
+pub(super) const ON_CONFIG_CHANGE: &str = "session::on-config-change";
+/// Says what became of the last change.
+pub(super) const CONFIG_STATUS: &str = "session::config-status";
+
+/// Every offer, as frames. `binding` is the id of the worker's own binding.
+pub(super) fn frames(binding: &str) -> Vec<String> {
+    let mut frames: Vec<String> = EventType::ALL
+        .into_iter()
+        .map(|kind| {
+            let (config, payload) = (kind.config_schema(), kind.payload_schema());
+            trigger_type_frame(kind.as_str(), described(kind), Some(&config), Some(&payload))
+        })
+        .collect();
+    frames.push(trigger_type_frame(
+        FEED,
+        "Internal: every event, for other instances that store through this one. Bind the six session::* types instead.",
+        None,
+        None,
+    ));
+    frames.extend(banyan::functions().iter().chain(banyan::store_functions()).map(|function| {
+        function_frame(function.id, function.description, &function.request_schema(), &function.response_schema())
+    }));
+    frames.push(function_frame(
+        CONFIG_STATUS,
+        "What became of the last change of the configuration, and how many changes were refused since the start.",
+        &json!({"type": "object"}),
+        &config_status_schema(),
+    ));
+    frames.push(function_frame(
+        ON_CONFIG_CHANGE,
+        "Internal: read the configuration again, and apply it.",
+        &json!({"type": "object", "properties": {"id": {"type": ["string", "null"], "default": null}}}),
+        &json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}),
+    ));
+    let wanted = json!({"configuration_id": CONFIGURATION, "event_types": ["configuration:updated"]});
+    frames.push(trigger_frame(binding, "configuration", ON_CONFIG_CHANGE, &wanted));
+    frames
+}
+
+fn described(kind: EventType) -> &'static str {
+    match kind {
+        EventType::Created => "A session began: created, ensured or forked.",
+        EventType::MessageAdded => "An entry was appended to a session.",
+        EventType::MessageUpdated => "A message's content changed, for example because a reply is being streamed.",
+        EventType::StatusChanged => "A session's status changed: idle, working, done or error.",
+        EventType::MetaUpdated => "A session's title, description or metadata was set.",
+        EventType::Deleted => "A session was deleted, with everything in it.",
+    }
+}
+
+fn config_status_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "last_outcome": {"type": "string", "enum": ["applied", "rejected"]},
+            "last_error": {"type": ["string", "null"]},
+            "rejected_reloads": {"type": "integer", "format": "uint64", "minimum": 0}
+        },
+        "required": ["last_outcome", "rejected_reloads"]
+    })
+}

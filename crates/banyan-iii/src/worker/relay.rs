@@ -1,0 +1,114 @@
+//! The way from a main instance to here: its functions are called for what is stored, and it tells what happens.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use banyan::Banyan;
+use futures_util::future::BoxFuture;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::bindings::FEED;
+use super::config::BridgeConfig;
+use super::manifest;
+use crate::bridge::{Bridge, Main, MainFailed};
+use crate::link::{Call, CallFailed, Connection, Engine, Link, Service, function_frame, trigger_frame};
+use crate::wire::{ErrorBody, RegisterTrigger};
+
+/// What is on the main instance's bus for this one: a function that it tells events to.
+pub(super) struct Relay {
+    function_id: String,
+    /// The same for as long as this instance runs, so that the main goes on where it was.
+    binding: String,
+    ears: Banyan,
+    bridge: OnceLock<Arc<Bridge>>,
+}
+
+/// Calls of the main instance over a connection.
+pub(super) struct OverLink {
+    link: Arc<Link>,
+    within: Duration,
+}
+
+impl Relay {
+    /// Connects to the main instance's engine. Events are told to `ears`.
+    pub(super) fn open(config: &BridgeConfig, ears: Banyan) -> (Arc<Self>, Arc<Link>, OverLink) {
+        let name = Uuid::new_v4().simple();
+        let relay = Arc::new(Self {
+            function_id: format!("session::bridge::recv::{name}"),
+            binding: Uuid::new_v4().to_string(),
+            ears,
+            bridge: OnceLock::new(),
+        });
+        let link = Arc::new(Link::open(Engine::Url(config.url.clone()), Arc::clone(&relay) as _));
+        let within = Duration::from_millis(config.timeout_ms);
+        (relay, Arc::clone(&link), OverLink { link, within })
+    }
+
+    /// The bridge is to be told when the connection is made anew.
+    pub(super) fn serves(&self, bridge: Arc<Bridge>) {
+        let _ = self.bridge.set(bridge);
+    }
+}
+
+impl Main for OverLink {
+    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+        Box::pin(async move {
+            self.link.call(function_id, &body, self.within).await.map_err(|failed| match failed {
+                CallFailed::Unreachable(what) => MainFailed::Unreachable(what),
+                CallFailed::TimedOut(after) => MainFailed::Timeout { after },
+                CallFailed::Refused(error) if error.code.eq_ignore_ascii_case("function_not_found") => {
+                    MainFailed::NoSuchFunction
+                }
+                CallFailed::Refused(error) => {
+                    MainFailed::Refused { code: error.code.into_owned(), message: error.message.into_owned() }
+                }
+            })
+        })
+    }
+}
+
+impl Service for Relay {
+    fn offers(&self) -> Vec<String> {
+        let anything = json!({"type": "object"});
+        vec![
+            function_frame(&self.function_id, "Internal: events for a bridged instance.", &anything, &anything),
+            trigger_frame(&self.binding, FEED, &self.function_id, &Value::Object(serde_json::Map::new())),
+        ]
+    }
+
+    fn identity(&self) -> String {
+        manifest::bridge_identity(&self.binding)
+    }
+
+    fn call(self: Arc<Self>, call: Call) -> BoxFuture<'static, Result<String, ErrorBody<'static>>> {
+        Box::pin(async move {
+            let request = format!(r#"{{"events":[{}]}}"#, call.data);
+            let told = self.ears.store_call("session::store::publish-events", request.as_bytes()).await;
+            told.map(|_| r#"{"ok":true}"#.to_owned()).map_err(|error| ErrorBody {
+                code: "invocation_failed".into(),
+                message: error.to_string().into(),
+                stacktrace: None,
+            })
+        })
+    }
+
+    fn bind(self: Arc<Self>, _: &Arc<Connection>, _: RegisterTrigger<'_>) -> Result<(), ErrorBody<'static>> {
+        Err(ErrorBody {
+            code: "trigger_registration_failed".into(),
+            message: "a bridge offers no triggers on the main instance's bus".into(),
+            stacktrace: None,
+        })
+    }
+
+    fn unbind(self: Arc<Self>, _: &str) {}
+
+    fn connected(self: Arc<Self>, _: &Arc<Connection>) {
+        if let Some(bridge) = self.bridge.get() {
+            bridge.reconnected();
+        }
+    }
+
+    fn lost(self: Arc<Self>) {}
+}

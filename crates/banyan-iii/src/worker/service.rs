@@ -1,0 +1,329 @@
+//! What the worker does for the bus: it answers calls, takes bindings, and reads its settings again when they change.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use banyan::CallError;
+use banyan::model::{DeletedEvent, Error, Event, EventPayload, Position, SessionId};
+use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::bindings::Bindings;
+use super::config::WorkerConfig;
+use super::offers::{CONFIG_STATUS, ON_CONFIG_CHANGE};
+use super::replay::{Replay, Whole};
+use super::runtime::{OpenStore, Runtime, Surroundings};
+use super::status::Status;
+use super::{Storage, configuration, manifest, offers};
+use crate::link::{Call, Connection, Engine, Link, Service};
+use crate::wire::{ErrorBody, RegisterTrigger};
+
+/// See the module.
+pub(super) struct Sessions {
+    engine: Engine,
+    link: OnceLock<Arc<Link>>,
+    open: Option<OpenStore>,
+    /// What answers; nothing until the settings are known.
+    runtime: RwLock<Option<Arc<Runtime>>>,
+    bindings: Bindings,
+    bound: Notify,
+    status: Status,
+    /// One change of the settings at a time.
+    reloading: tokio::sync::Mutex<()>,
+    /// The worker's own binding to its settings; the same one for as long as it runs.
+    binding: String,
+    offered: Mutex<Offered>,
+}
+
+/// Whether the engine was told of the functions on this connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Offered {
+    Nothing,
+    Everything,
+}
+
+/// What a caller of the store protocol is told who asks the wrong instance.
+const NOT_MAIN: &str =
+    "this instance stores through a main instance itself, and does not serve the store protocol";
+
+/// So often it is asked whether the engine knows the functions by now.
+const ASKED: usize = 100;
+
+/// How long a replaced store is waited for, while calls on it finish.
+const LAST_CALLS: Duration = Duration::from_secs(10);
+
+impl Sessions {
+    pub(super) fn new(engine: Engine, storage: &Storage) -> Arc<Self> {
+        let open = match storage {
+            Storage::Configured(open) => Some(Arc::clone(open)),
+            Storage::Shared { .. } => None,
+        };
+        Arc::new(Self {
+            engine,
+            link: OnceLock::new(),
+            open,
+            runtime: RwLock::default(),
+            bindings: Bindings::default(),
+            bound: Notify::new(),
+            status: Status::default(),
+            reloading: tokio::sync::Mutex::default(),
+            binding: Uuid::new_v4().to_string(),
+            offered: Mutex::new(Offered::Nothing),
+        })
+    }
+
+    pub(super) fn use_link(&self, link: Arc<Link>) {
+        let _ = self.link.set(link);
+    }
+
+    pub(super) fn link(&self) -> Option<&Arc<Link>> {
+        self.link.get()
+    }
+
+    /// The engine that the worker is on.
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What a store that is built needs to know of this worker.
+    pub(super) fn surroundings(&self, open: OpenStore) -> Surroundings {
+        Surroundings { open, engine: self.engine.clone() }
+    }
+
+    /// Begins to answer, and says so to the engine.
+    pub(super) async fn open_for_business(self: &Arc<Self>, runtime: Runtime) {
+        self.bindings.remember(runtime.cursors.as_ref().map(|cursors| cursors.load()).unwrap_or_default());
+        *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(runtime));
+        let Some(link) = self.link.get() else { return };
+        if let Some(connection) = link.connection() {
+            self.offer_on(&connection).await;
+        }
+        // Whoever is told that the worker is there finds its functions.
+        for _ in 0..ASKED {
+            if link.call(CONFIG_STATUS, "{}", Duration::from_secs(1)).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tracing::warn!("the engine does not say that it knows this worker's functions");
+    }
+
+    /// Offers everything, unless that was done on this connection.
+    async fn offer_on(&self, connection: &Connection) {
+        if self.offer() == Offered::Everything {
+            return;
+        }
+        for frame in offers::frames(&self.binding) {
+            if !connection.say(frame).await {
+                return;
+            }
+        }
+    }
+
+    /// Notes that everything is offered, and says what was before.
+    fn offer(&self) -> Offered {
+        std::mem::replace(&mut *self.offered(), Offered::Everything)
+    }
+
+    fn offered(&self) -> MutexGuard<'_, Offered> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn runtime(&self) -> Option<Arc<Runtime>> {
+        self.runtime.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits for the next binding.
+    pub(super) async fn new_binding(&self) {
+        self.bound.notified().await;
+    }
+
+    /// Writes down how far bindings have come.
+    pub(super) fn save_positions(&self) {
+        if let Some(cursors) = self.runtime().as_ref().and_then(|runtime| runtime.cursors.as_ref()) {
+            cursors.save(self.bindings.positions());
+        }
+    }
+
+    pub(super) async fn stop(&self) {
+        self.save_positions();
+        if let Some(link) = self.link.get() {
+            link.close().await;
+        }
+        self.save_positions();
+        self.bindings.end();
+        let runtime = self.runtime.write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(runtime) = runtime {
+            retire(runtime).await;
+        }
+    }
+
+    /// Reads the settings again, and works by them.
+    async fn reload(self: &Arc<Self>) -> Result<(), String> {
+        let _one = self.reloading.lock().await;
+        let (Some(runtime), Some(link)) = (self.runtime(), self.link.get()) else { return Ok(()) };
+        let value = match configuration::value(link).await {
+            Ok(value) => value,
+            Err(why) => {
+                self.status.rejected(format!("the configuration could not be read: {why}"));
+                return Err(why);
+            }
+        };
+        let applied = match WorkerConfig::read(&value) {
+            Ok(config) => self.apply(&config, &runtime).await,
+            Err(why) => Err(format!("the configuration is not valid: {why}")),
+        };
+        match applied {
+            Ok(()) => self.status.applied(),
+            Err(why) => {
+                tracing::error!(%why, "the changed configuration is not used; the last good one stays");
+                self.status.rejected(why);
+            }
+        }
+        Ok(())
+    }
+
+    async fn apply(self: &Arc<Self>, config: &WorkerConfig, runtime: &Arc<Runtime>) -> Result<(), String> {
+        if runtime.is(&config.adapter) {
+            runtime.limit(config);
+            return Ok(());
+        }
+        let Some(open) = &self.open else { return Err(runtime.stays()) };
+        let next = Arc::new(Runtime::build(config, &self.surroundings(Arc::clone(open))).await?);
+        let before = runtime.sessions().await;
+        let after = next.sessions().await;
+        *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&next));
+        tracing::info!(adapter = ?config.adapter, "sessions are stored elsewhere from now on");
+        match (before, after) {
+            (Ok(before), Ok(after)) => {
+                let whole = Whole { gone: gone(&before, &after), sessions: ids(after), from: next.whole() };
+                self.bindings.begin_anew(&next, || Replay::of(whole.clone()));
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::warn!(%error, "subscribers are not told what the new store holds");
+                let nothing = Whole { gone: Arc::default(), sessions: Arc::default(), from: next.whole() };
+                self.bindings.begin_anew(&next, || Replay::of(nothing.clone()));
+            }
+        }
+        retire(Arc::clone(runtime)).await;
+        Ok(())
+    }
+
+    /// The settings may have changed while the engine was away, and it may not know them any more.
+    async fn settle_in(self: Arc<Self>, connection: Arc<Connection>) {
+        self.offer_on(&connection).await;
+        let Some(link) = self.link.get() else { return };
+        if let Err(why) = configuration::register(link, &WorkerConfig::default().to_value()).await {
+            tracing::warn!(%why, "the configuration could not be registered again");
+            return;
+        }
+        let _ = self.reload().await;
+    }
+}
+
+/// Closes a store once the calls on it are done.
+async fn retire(runtime: Arc<Runtime>) {
+    let deadline = tokio::time::Instant::now() + LAST_CALLS;
+    while Arc::strong_count(&runtime) > 2 && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    runtime.close().await;
+}
+
+/// What subscribers hear of sessions that the new store does not have.
+fn gone(before: &[super::runtime::Known], after: &[super::runtime::Known]) -> Arc<[Arc<Event>]> {
+    let there: std::collections::HashSet<&SessionId> = after.iter().map(|known| &known.id).collect();
+    let timestamp = banyan::now_ms();
+    let deleted = before.iter().filter(|known| !there.contains(&known.id)).map(|known| {
+        let payload = EventPayload::Deleted(DeletedEvent { session_id: known.id.clone(), timestamp });
+        Arc::new(Event::new(Position::BEGINNING, payload, None, known.metadata.clone().map(Arc::new)))
+    });
+    deleted.collect()
+}
+
+fn ids(sessions: Vec<super::runtime::Known>) -> Arc<[SessionId]> {
+    sessions.into_iter().map(|known| known.id).collect()
+}
+
+impl Service for Sessions {
+    fn offers(&self) -> Vec<String> {
+        if self.runtime().is_none() {
+            *self.offered() = Offered::Nothing;
+            return Vec::new();
+        }
+        self.offer();
+        offers::frames(&self.binding)
+    }
+
+    fn identity(&self) -> String {
+        manifest::identity()
+    }
+
+    fn call(self: Arc<Self>, call: Call) -> BoxFuture<'static, Result<String, ErrorBody<'static>>> {
+        Box::pin(async move {
+            match call.function_id.as_str() {
+                CONFIG_STATUS => Ok(self.status.json()),
+                ON_CONFIG_CHANGE => match self.reload().await {
+                    Ok(()) => Ok(r#"{"ok":true}"#.to_owned()),
+                    Err(why) => Err(failed(&why)),
+                },
+                store if banyan::store_functions().iter().any(|function| function.id == store) => {
+                    let runtime = self.runtime().ok_or_else(|| failed("the worker is starting; try again"))?;
+                    let answer = runtime.store_call(store, call.data.as_bytes()).await;
+                    answer.ok_or_else(|| failed(NOT_MAIN))?.map_err(refused)
+                }
+                function_id => {
+                    let runtime = self.runtime().ok_or_else(|| failed("the worker is starting; try again"))?;
+                    runtime.call(function_id, call.data.as_bytes()).await.map_err(refused)
+                }
+            }
+        })
+    }
+
+    fn bind(
+        self: Arc<Self>,
+        connection: &Arc<Connection>,
+        binding: RegisterTrigger<'_>,
+    ) -> Result<(), ErrorBody<'static>> {
+        let refuse = |error: &Error| ErrorBody {
+            code: "trigger_registration_failed".into(),
+            message: error.to_string().into(),
+            stacktrace: None,
+        };
+        let runtime = self.runtime().ok_or_else(|| failed("the worker is starting; try again"))?;
+        self.bindings.bind(&runtime, connection, binding).map_err(|error| refuse(&error))?;
+        self.bound.notify_one();
+        Ok(())
+    }
+
+    fn unbind(self: Arc<Self>, id: &str) {
+        self.bindings.unbind(id);
+    }
+
+    fn connected(self: Arc<Self>, connection: &Arc<Connection>) {
+        if self.runtime().is_some() {
+            tokio::spawn(self.settle_in(Arc::clone(connection)));
+        }
+    }
+
+    fn lost(self: Arc<Self>) {
+        self.bindings.pause();
+    }
+}
+
+/// An error as the bus carries it: the code where a program looks for it, and in the text, where others search.
+fn refused(error: CallError) -> ErrorBody<'static> {
+    match error {
+        CallError::Refused(error) => {
+            ErrorBody { code: error.code.as_str().into(), message: error.to_string().into(), stacktrace: None }
+        }
+        unknown @ CallError::UnknownFunction { .. } => {
+            ErrorBody { code: "function_not_found".into(), message: unknown.to_string().into(), stacktrace: None }
+        }
+    }
+}
+
+fn failed(why: &str) -> ErrorBody<'static> {
+    ErrorBody { code: "invocation_failed".into(), message: why.to_owned().into(), stacktrace: None }
+}
