@@ -18,12 +18,25 @@ struct Served {
 impl Served {
     fn start() -> Option<Self> {
         let Some(binary) = std::env::var_os("BANYAN_BIN") else {
-            install::skip("the quickstart", "BANYAN_BIN does not name the banyan command; `make test` says where it is");
+            install::skip(
+                "the quickstart",
+                "BANYAN_BIN does not name the banyan command; `make test` says where it is",
+            );
             return None;
         };
         let dir = tempfile::tempdir().unwrap();
         let mut child = Command::new(binary)
-            .args(["serve", "--json", "--listen", "127.0.0.1:0", "--iii-listen", "127.0.0.1:0", "--log", "warn", "--data"])
+            .args([
+                "serve",
+                "--json",
+                "--listen",
+                "127.0.0.1:0",
+                "--iii-listen",
+                "127.0.0.1:0",
+                "--log",
+                "warn",
+                "--data",
+            ])
             .arg(dir.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use iii_sdk::{III, IIIError, InitOptions, RegisterFunction, RegisterTriggerInput, Trigger, TriggerRequest, WorkerMetadata};
+use iii_sdk::{
+    III, IIIError, InitOptions, RegisterFunction, RegisterTriggerInput, Trigger, TriggerRequest, WorkerMetadata,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
@@ -52,12 +54,8 @@ impl Client {
 
     /// Calls a function. What it refuses is `code: message`.
     pub async fn try_call(&self, function: &str, payload: Value) -> Result<Value, String> {
-        let request = TriggerRequest {
-            function_id: function.to_owned(),
-            payload,
-            action: None,
-            timeout_ms: Some(5_000),
-        };
+        let request =
+            TriggerRequest { function_id: function.to_owned(), payload, action: None, timeout_ms: Some(5_000) };
         self.iii.trigger(request).await.map_err(|error| match error {
             IIIError::Remote { code, message, .. } => format!("{code}: {message}"),
             other => other.to_string(),
