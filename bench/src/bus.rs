@@ -139,13 +139,25 @@ pub(crate) fn run(words: &[String]) -> Outcome<()> {
         [part, url] if part == "empty" => {
             let link = runtime.block_on(async { Link::open(Engine::Url(url.clone()), Arc::new(Empty)) });
             runtime.block_on(link.stands())?;
-            runtime.block_on(link.call(EMPTY, "{}", Duration::from_secs(10)))?;
+            runtime.block_on(found(&link))?;
             println!("ready");
             until_told()?;
         }
         _ => return Err("a bus has no such part".into()),
     }
     Ok(())
+}
+
+/// Waits until the function that does nothing is found.
+pub(crate) async fn found(link: &Link) -> Outcome<()> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match link.call(EMPTY, "{}", Duration::from_secs(10)).await {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() > deadline => return Err(error.into()),
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
 }
 
 /// A worker that does nothing.

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::bus::{Bus, EMPTY};
+use crate::bus::{Bus, EMPTY, found};
 use crate::report::{Row, Section};
 use crate::rounds::{Latencies, Measured, Turn, interleaved};
 use crate::workbench::{Outcome, Workbench};
@@ -79,7 +79,7 @@ fn client(runtime: &Runtime, bus: &Bus, bound: usize, session: &str) -> Outcome<
     let link = runtime.block_on(async { Link::open(Engine::Url(bus.url.clone()), service) });
     runtime.block_on(link.stands())?;
     // Whatever was offered before this call is known by its answer.
-    runtime.block_on(link.call(EMPTY, "{}", WITHIN))?;
+    runtime.block_on(found(&link))?;
     Ok(Arc::new(link))
 }
 

@@ -17,6 +17,7 @@ mod http_client;
 mod http_server;
 mod http_streams;
 mod list_page;
+mod load;
 mod long_session;
 mod machine;
 mod message_page;
