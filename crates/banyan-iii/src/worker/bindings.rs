@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::delivery::{Consumer, Form, Mode, Progress, deliver};
+use super::pace::Pace;
 use super::replay::Replay;
 use super::runtime::Runtime;
 use super::source::Source;
@@ -19,7 +20,10 @@ pub(super) const FEED: &str = "session::store::events";
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Bindings(Mutex<Inner>);
+pub(super) struct Bindings {
+    inner: Mutex<Inner>,
+    pace: Arc<Pace>,
+}
 
 #[derive(Default)]
 struct Inner {
@@ -68,7 +72,8 @@ impl Bindings {
         let before = inner.bound.remove(&consumer.id).map(Bound::end);
         let remembered = inner.remembered.remove(&consumer.id);
         let source = runtime.source(filters.clone(), before.or(remembered))?;
-        let bound = Bound::begin(Arc::new(consumer), filters, source, Mode::Active(Arc::clone(connection)));
+        let mode = Mode::Active(Arc::clone(connection));
+        let bound = Bound::begin(Arc::new(consumer), filters, source, mode, &self.pace);
         inner.bound.insert(bound.consumer.id.clone(), bound);
         Ok(())
     }
@@ -99,7 +104,7 @@ impl Bindings {
             match runtime.source(filters.clone(), None) {
                 Ok(source) => {
                     let source = (source.0.beginning_with(replay()), source.1);
-                    inner.bound.insert(id, Bound::begin(consumer, filters, source, mode));
+                    inner.bound.insert(id, Bound::begin(consumer, filters, source, mode, &self.pace));
                 }
                 Err(error) => tracing::error!(binding = %id, %error, "a binding hears nothing any more"),
             }
@@ -122,16 +127,29 @@ impl Bindings {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Bound {
-    fn begin(consumer: Arc<Consumer>, filters: Vec<EventFilter>, source: (Source, Position), mode: Mode) -> Self {
+    fn begin(
+        consumer: Arc<Consumer>,
+        filters: Vec<EventFilter>,
+        source: (Source, Position),
+        mode: Mode,
+        pace: &Arc<Pace>,
+    ) -> Self {
         let (source, position) = source;
         let (mode, changes) = watch::channel(mode);
         let progress = Arc::new(Progress::at(position));
-        let task = tokio::spawn(deliver(Arc::clone(&consumer), source, position, changes, Arc::clone(&progress)));
+        let task = tokio::spawn(deliver(
+            Arc::clone(&consumer),
+            source,
+            position,
+            changes,
+            Arc::clone(&progress),
+            Arc::clone(pace),
+        ));
         Self { consumer, filters, mode, progress, task }
     }
 

@@ -11,7 +11,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
-use super::lanes::{Item, Lanes};
+use super::lanes::{Item, Lanes, Next};
+use super::pace::Pace;
 use super::source::Source;
 use crate::link::{CallFailed, Connection, Invocation};
 
@@ -89,6 +90,7 @@ pub(super) async fn deliver(
     begin: Position,
     mut mode: watch::Receiver<Mode>,
     progress: Arc<Progress>,
+    pace: Arc<Pace>,
 ) {
     let mut lanes = Lanes::after(begin);
     let mut under_way: UnderWay = UnderWay::new();
@@ -96,10 +98,10 @@ pub(super) async fn deliver(
         progress.set(lanes.settled());
         let now = mode.borrow_and_update().clone();
         let sent = match now {
-            Mode::Active(connection) => send(&consumer, &connection, &mut lanes, &mut under_way).await,
-            Mode::Paused => false,
+            Mode::Active(connection) => send(&consumer, &connection, &mut lanes, &mut under_way, &pace).await,
+            Mode::Paused => Sent::Lost,
         };
-        if !sent {
+        if sent == Sent::Lost {
             under_way.clear();
             lanes.put_back();
             source.rest();
@@ -117,18 +119,35 @@ pub(super) async fn deliver(
             changed = mode.changed() => if changed.is_err() { return },
             Some(outcome) = under_way.next() => settle(&consumer, &mut lanes, &mut under_way, outcome),
             event = source.next(taken), if lanes.has_room() => lanes.take(event),
+            () = pace.wait(), if sent == Sent::Some => {}
         }
     }
 }
 
-/// Sends what need not wait. False when the connection is lost.
+/// What was sent of what is to be sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    All,
+    /// Updates have to wait for a moment.
+    Some,
+    /// The connection is lost.
+    Lost,
+}
+
+/// Sends what need not wait.
 async fn send(
     consumer: &Consumer,
     connection: &Arc<Connection>,
     lanes: &mut Lanes,
     under_way: &mut UnderWay,
-) -> bool {
-    while let Some(item) = lanes.next() {
+    pace: &Pace,
+) -> Sent {
+    loop {
+        let item = match lanes.next(|| pace.may_update()) {
+            Next::Item(item) => item,
+            Next::Later => return Sent::Some,
+            Next::Nothing => return Sent::All,
+        };
         let envelope;
         let data = match consumer.form {
             Form::Payload => item.event.json(),
@@ -140,10 +159,9 @@ async fn send(
         let (metadata, namespace) = (consumer.metadata.as_deref(), consumer.namespace.as_deref());
         match connection.invoke(&consumer.function_id, data, metadata, namespace).await {
             Ok(invocation) => under_way.push(Box::pin(in_order(item, invocation))),
-            Err(_) => return false,
+            Err(_) => return Sent::Lost,
         }
     }
-    true
 }
 
 async fn in_order(item: Item, mut invocation: Invocation) -> Outcome {

@@ -22,6 +22,16 @@ pub(super) struct Lanes {
     next: u64,
     taken: Position,
     bytes: usize,
+    /// Whether updates had to wait when something was last asked for.
+    waits: bool,
+}
+
+/// What there is to send.
+pub(super) enum Next {
+    Item(Item),
+    /// Only updates, which may not be sent yet.
+    Later,
+    Nothing,
 }
 
 /// An event that is to be delivered.
@@ -50,6 +60,7 @@ impl Lanes {
             next: 0,
             taken,
             bytes: 0,
+            waits: false,
         }
     }
 
@@ -58,8 +69,8 @@ impl Lanes {
         self.held.len() < MOST_ITEMS && self.bytes < MOST_BYTES
     }
 
-    /// Takes an event. For a consumer that is behind, an update that was not sent yet is replaced by a newer one of the same
-    /// message.
+    /// Takes an event. For a consumer that is behind, or while updates have to wait, an update that was not sent yet is replaced
+    /// by a newer one of the same message.
     pub(super) fn take(&mut self, event: Arc<Event>) {
         let session = event.session_id().clone();
         let item = Item { number: self.next, event };
@@ -69,7 +80,7 @@ impl Lanes {
         self.taken = self.taken.max(item.event.position);
         self.bytes += size(&item.event);
         let lane = self.lanes.entry(session.clone()).or_default();
-        let behind = lane.len() >= BEHIND;
+        let behind = self.waits || lane.len() >= BEHIND;
         if let Some(last) = lane.back_mut()
             && behind
             && updated(&item.event).is_some()
@@ -86,22 +97,30 @@ impl Lanes {
         }
     }
 
-    /// The next event that nothing has to be waited for.
-    pub(super) fn next(&mut self) -> Option<Item> {
-        while let Some(session) = self.ready.pop_front() {
+    /// The next event that nothing has to be waited for. Updates are sent only if they may be.
+    pub(super) fn next(&mut self, mut may_update: impl FnMut() -> bool) -> Next {
+        self.waits = false;
+        for _ in 0..self.ready.len() {
+            let Some(session) = self.ready.pop_front() else { break };
             if self.busy.contains(&session) {
                 continue;
             }
             let Some(lane) = self.lanes.get_mut(&session) else { continue };
+            let is_update = lane.front().is_some_and(|item| updated(&item.event).is_some());
+            if is_update && (self.waits || !may_update()) {
+                self.waits = true;
+                self.ready.push_back(session);
+                continue;
+            }
             let Some(item) = lane.pop_front() else { continue };
             if lane.is_empty() {
                 self.lanes.remove(&session);
             }
             self.busy.insert(session);
             self.sent.insert(item.number, item.clone());
-            return Some(item);
+            return Next::Item(item);
         }
-        None
+        if self.waits { Next::Later } else { Next::Nothing }
     }
 
     /// The next event of a session need not wait any longer.
@@ -186,6 +205,15 @@ mod tests {
         Arc::new(Event::new(at(commit), payload, None, None))
     }
 
+    impl Lanes {
+        fn any(&mut self) -> Option<Item> {
+            match self.next(|| true) {
+                Next::Item(item) => Some(item),
+                Next::Later | Next::Nothing => None,
+            }
+        }
+    }
+
     fn revisions(items: &[Item]) -> Vec<u64> {
         let revision = |item: &Item| match &item.event.payload {
             EventPayload::MessageUpdated(updated) => updated.revision.0,
@@ -200,12 +228,12 @@ mod tests {
         for event in [deleted("a", 1), deleted("a", 2), deleted("b", 3)] {
             lanes.take(event);
         }
-        let first = lanes.next().expect("a's first");
-        let second = lanes.next().expect("b's");
+        let first = lanes.any().expect("a's first");
+        let second = lanes.any().expect("b's");
         assert_eq!((first.event.position, second.event.position), (at(1), at(3)));
-        assert!(lanes.next().is_none());
+        assert!(lanes.any().is_none());
         lanes.free(&"a".into());
-        assert_eq!(lanes.next().expect("a's second").event.position, at(2));
+        assert_eq!(lanes.any().expect("a's second").event.position, at(2));
     }
 
     #[test]
@@ -217,11 +245,24 @@ mod tests {
         lanes.take(grown("a", "other", 1, 101));
         let sent: Vec<Item> = std::iter::from_fn(|| {
             lanes.free(&"a".into());
-            lanes.next()
+            lanes.any()
         })
         .collect();
         let each: Vec<u64> = (1..BEHIND as u64).chain([100, 1]).collect();
         assert_eq!(revisions(&sent), each);
+    }
+
+    #[test]
+    fn updates_that_may_not_be_sent_yet_hold_up_nothing_else() {
+        let mut lanes = Lanes::after(at(0));
+        lanes.take(grown("a", "e", 1, 1));
+        lanes.take(deleted("b", 2));
+        assert!(matches!(lanes.next(|| false), Next::Item(item) if item.event.position == at(2)));
+        assert!(matches!(lanes.next(|| false), Next::Later));
+        // Meanwhile the newest is enough.
+        lanes.take(grown("a", "e", 2, 3));
+        assert_eq!(revisions(&[lanes.any().expect("the newest")]), [2]);
+        assert!(matches!(lanes.next(|| false), Next::Nothing));
     }
 
     #[test]
@@ -230,24 +271,24 @@ mod tests {
         for event in [deleted("a", 1), deleted("b", 2), deleted("a", 3)] {
             lanes.take(event);
         }
-        let a = lanes.next().expect("a's first");
-        let b = lanes.next().expect("b's");
+        let a = lanes.any().expect("a's first");
+        let b = lanes.any().expect("b's");
         lanes.free(&"a".into());
-        let slow = lanes.next().expect("a's second, though the first is not answered");
+        let slow = lanes.any().expect("a's second, though the first is not answered");
         assert_eq!(slow.event.position, at(3));
         lanes.settle(b.number);
         assert_eq!((lanes.settled(), lanes.taken()), (at(0), at(3)));
         lanes.put_back();
-        let again = [lanes.next().expect("a's first again"), {
+        let again = [lanes.any().expect("a's first again"), {
             lanes.free(&"a".into());
-            lanes.next().expect("a's second again")
+            lanes.any().expect("a's second again")
         }];
         assert_eq!(again.map(|item| item.event.position), [at(1), at(3)]);
         lanes.settle(a.number);
         assert_eq!(lanes.settled(), at(2));
         lanes.settle(slow.number);
         assert_eq!(lanes.settled(), at(3));
-        assert!(lanes.next().is_none());
+        assert!(lanes.any().is_none());
     }
 
     #[test]
@@ -258,7 +299,7 @@ mod tests {
             lanes.take(deleted("a", commit));
         }
         assert!(!lanes.has_room());
-        let item = lanes.next().expect("the first");
+        let item = lanes.any().expect("the first");
         lanes.settle(item.number);
         assert!(lanes.has_room());
     }

@@ -9,6 +9,7 @@ mod lanes;
 mod main_session;
 mod manifest;
 mod offers;
+mod pace;
 mod relay;
 mod replay;
 mod runtime;
