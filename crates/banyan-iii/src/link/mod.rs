@@ -101,6 +101,11 @@ impl Link {
         Self { name, state, stop, task: std::sync::Mutex::new(Some(task)) }
     }
 
+    /// The engine, for people.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The connection, if it stands.
     pub fn connection(&self) -> Option<Arc<Connection>> {
         match &*self.state.borrow() {

@@ -1,7 +1,7 @@
 //! The way from a main instance to here: its functions are called for what is stored, and it tells what happens.
 
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use banyan::Banyan;
 use futures_util::future::BoxFuture;
@@ -29,6 +29,8 @@ pub(super) struct Relay {
 pub(super) struct OverLink {
     link: Arc<Link>,
     within: Duration,
+    /// When the main instance was last found to be out of reach.
+    missed: Mutex<Option<Instant>>,
 }
 
 impl Relay {
@@ -43,7 +45,7 @@ impl Relay {
         });
         let link = Arc::new(Link::open(Engine::Url(config.url.clone()), Arc::clone(&relay) as _));
         let within = Duration::from_millis(config.timeout_ms);
-        (relay, Arc::clone(&link), OverLink { link, within })
+        (relay, Arc::clone(&link), OverLink { link, within, missed: Mutex::default() })
     }
 
     /// The bridge is to be told when the connection is made anew.
@@ -52,11 +54,31 @@ impl Relay {
     }
 }
 
+impl OverLink {
+    /// Whether it was waited for the main instance just now, in vain. Whoever needs several calls waits once.
+    fn is_away(&self) -> bool {
+        let missed = *self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        missed.is_some_and(|missed| missed.elapsed() < self.within) && self.link.connection().is_none()
+    }
+
+    fn miss(&self) {
+        *self.missed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+}
+
 impl Main for OverLink {
     fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
         Box::pin(async move {
+            if self.is_away() {
+                return Err(MainFailed::Unreachable(self.link.name().to_owned()));
+            }
             self.link.call(function_id, &body, self.within).await.map_err(|failed| match failed {
-                CallFailed::Unreachable(what) => MainFailed::Unreachable(what),
+                CallFailed::Unreachable(what) => {
+                    if self.link.connection().is_none() {
+                        self.miss();
+                    }
+                    MainFailed::Unreachable(what)
+                }
                 CallFailed::TimedOut(after) => MainFailed::Timeout { after },
                 CallFailed::Refused(error) if error.code.eq_ignore_ascii_case("function_not_found") => {
                     MainFailed::NoSuchFunction
