@@ -19,7 +19,8 @@ mod projector;
 mod read;
 mod time;
 
-pub use assemble::{Projected, Standing};
+pub(crate) use assemble::ended_as;
+pub use assemble::{ABANDONED_AFTER_MS, Projected, Standing};
 pub use compare::{Comparison, Growth, Rest, compare};
 pub use entry::Entry;
 pub use fields::Fields;
@@ -27,8 +28,9 @@ pub(crate) use fields::{json_of, same_value, value_of, without_technical_details
 pub use message::{Disclosure, HistoryMessage, Speaker, Status};
 pub use origin::public_origin;
 pub use part::{Activity, Part, TextPart, ToolCall, ToolResult};
+pub(crate) use parts::{failure, text_of};
 pub use parts::{Options, Place};
 pub use projector::{Change, Delta, Projector};
 pub use read::{NewEntry, entries_of};
-pub(crate) use time::iso;
+pub(crate) use time::{iso, rfc3339};
 pub use time::milliseconds;
