@@ -5,6 +5,7 @@
 
 pub mod audit;
 mod body;
+pub mod document;
 pub mod history;
 pub mod redact;
 pub mod session_log;

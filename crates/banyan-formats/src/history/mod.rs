@@ -23,6 +23,7 @@ pub(crate) use assemble::ended_as;
 pub use assemble::{ABANDONED_AFTER_MS, Projected, Standing};
 pub use compare::{Comparison, Growth, Rest, compare};
 pub use entry::Entry;
+pub(crate) use entry::display_of;
 pub use fields::Fields;
 pub(crate) use fields::{json_of, same_value, value_of, without_technical_details};
 pub use message::{Disclosure, HistoryMessage, Speaker, Status};

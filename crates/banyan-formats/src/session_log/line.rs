@@ -8,13 +8,17 @@ use crate::history::rfc3339;
 /// A line of a log: the envelope, then fields in the order in which they are given.
 pub(super) struct Line(Vec<u8>);
 
+/// The first and the last time that has four digits for its year. What lies beyond is told besides.
+const YEAR_0: i64 = -62_167_219_200_000;
+const YEAR_9999: i64 = 253_402_300_799_999;
+
 impl Line {
     pub(super) fn new(seq: u64, time_ms: i64, kind: &str) -> Self {
         let mut line = Self(Vec::with_capacity(256));
         line.0.extend_from_slice(b"{\"schema_version\":");
         line.json(&SCHEMA_VERSION);
         line.field("seq", &seq);
-        line.field("time", &rfc3339(time_ms));
+        line.field("time", &rfc3339(time_ms.clamp(YEAR_0, YEAR_9999)));
         line.field("type", kind);
         line
     }
