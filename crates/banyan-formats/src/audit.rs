@@ -52,8 +52,8 @@ impl Facts {
         facts
     }
 
-    /// Learns from an entry of the path. Says whether the entry told anything.
-    pub(crate) fn learn(&mut self, body: &Body, origin: Option<&Object>) -> bool {
+    /// Learns from an entry of the path. Says which of the facts are news, in their order.
+    pub(crate) fn learn(&mut self, body: &Body, origin: Option<&Object>) -> [bool; 4] {
         let before = self.clone();
         if let Some(origin) = origin {
             self.take(origin);
@@ -70,7 +70,12 @@ impl Facts {
             },
             Body::Custom(_) | Body::Unreadable => {}
         }
-        *self != before
+        [
+            self.directory != before.directory,
+            self.model != before.model,
+            self.provider != before.provider,
+            self.sources != before.sources,
+        ]
     }
 
     fn take_json(&mut self, object: Option<Object>) {

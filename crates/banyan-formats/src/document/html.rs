@@ -89,6 +89,11 @@ impl<W: Write> Html<W> {
         writeln!(self.out, "</details>")
     }
 
+    /// Where it is written to.
+    pub fn out(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Ends the page, and lists what was taken out.
     pub fn finish(mut self, redactions: &[Finding]) -> io::Result<W> {
         while self.open_branches > 0 {

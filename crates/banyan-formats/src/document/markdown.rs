@@ -47,6 +47,11 @@ impl<W: Write> Markdown<W> {
         writeln!(self.out, "\n---\n\n# Other branch {} ({entries})", self.branches)
     }
 
+    /// Where it is written to.
+    pub fn out(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Ends the document, and lists what was taken out.
     pub fn finish(mut self, redactions: &[Finding]) -> io::Result<W> {
         if !redactions.is_empty() {

@@ -86,6 +86,11 @@ impl<W: Write> Writer<W> {
         self.write(line)
     }
 
+    /// Where it is written to.
+    pub fn out(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Ends the log: says how the newest turn stands, and what was taken out.
     pub fn finish(mut self, outlook: &Outlook, redactions: &[Finding]) -> io::Result<W> {
         if let Some(turn) = std::mem::take(&mut self.turns).finish(outlook) {

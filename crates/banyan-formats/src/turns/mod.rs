@@ -37,8 +37,8 @@ impl Outlook {
 pub struct Turns {
     facts: Facts,
     open: Option<Open>,
-    /// The newest entry that told of the surroundings.
-    told_by: Option<EntryId>,
+    /// The entries that told what is known of the surroundings, fact by fact.
+    told_by: [Option<EntryId>; 4],
 }
 
 impl Turns {
@@ -84,9 +84,15 @@ impl Turns {
         self.open.as_ref()?.settled_by(entry_id)
     }
 
-    /// The newest entry that told of the surroundings. Whoever goes on from elsewhere has to learn from it first.
-    pub fn told_by(&self) -> Option<&EntryId> {
-        self.told_by.as_ref()
+    /// The entries that told what is known of the surroundings. Whoever goes on from elsewhere has to learn from them first.
+    pub fn told_by(&self) -> Vec<EntryId> {
+        let mut entries: Vec<EntryId> = Vec::new();
+        for id in self.told_by.iter().flatten() {
+            if !entries.contains(id) {
+                entries.push(id.clone());
+            }
+        }
+        entries
     }
 
     /// The newest turn, at the end of the path.
@@ -95,8 +101,9 @@ impl Turns {
     }
 
     fn learn_from(&mut self, id: &EntryId, body: &Body, origin: Option<&Object>) {
-        if self.facts.learn(body, origin) {
-            self.told_by = Some(id.clone());
+        let news = self.facts.learn(body, origin);
+        for (told_by, _) in self.told_by.iter_mut().zip(news).filter(|(_, new)| *new) {
+            *told_by = Some(id.clone());
         }
     }
 }
