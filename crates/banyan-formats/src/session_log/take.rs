@@ -38,6 +38,8 @@ pub(super) struct Taker {
     turn: Option<String>,
     given: Vec<SessionEntry>,
     last_seq: Option<u64>,
+    /// Lines that could not be read since the last one that could.
+    unread: u64,
     pub(super) time: i64,
     first_time: Option<i64>,
     pub(super) line: u64,
@@ -97,12 +99,14 @@ impl Taker {
             self.record(&record)
         });
         if let Err(why) = taken {
+            self.unread += 1;
             self.report.unreadable(number, &why, line);
         }
     }
 
     pub(super) fn too_long(&mut self, number: u64, bytes: u64, longest: usize) {
         self.report.lines += 1;
+        self.unread += 1;
         self.report.aside(number, format!("the line has {bytes} bytes, and {longest} are the most that is read"));
     }
 
@@ -157,11 +161,13 @@ impl Taker {
             (Some(seq), Some(last)) if seq <= last => {
                 self.invented(format!("seq {seq} comes after {last}; the order of the lines is taken"));
             }
-            (Some(seq), Some(last)) if seq > last + 1 => {
-                self.report.aside(self.line, format!("{} lines before this one are missing by their seq", seq - last - 1));
+            (Some(seq), Some(last)) if seq - last - 1 > self.unread => {
+                let note = format!("by their seq, {} lines are missing before this one", seq - last - 1 - self.unread);
+                self.report.aside(self.line, note);
             }
             _ => {}
         }
+        self.unread = 0;
         self.last_seq = record.parse::<u64>("seq").or(self.last_seq);
     }
 

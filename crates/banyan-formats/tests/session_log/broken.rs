@@ -65,7 +65,7 @@ fn given_the_end_of_a_message_is_lost_when_the_log_is_read_then_what_is_known_of
     let ids: Vec<&str> = log.entries.iter().map(|entry| entry.id().as_str()).collect();
     assert_eq!(ids, ["e0", "e1", "e2"]);
     assert_eq!(log.entries, whole.entries);
-    assert_eq!(log.report.aside[0].note, "1 lines before this one are missing by their seq");
+    assert_eq!(log.report.aside[0].note, "by their seq, 1 lines are missing before this one");
 }
 
 #[test]
