@@ -13,7 +13,10 @@ fn furnished() -> Place {
     let entries = place.session("alpha", "The first", &["root", "first try"]);
     let call = json!([{"type": "function_call", "id": "c1", "function_id": "read", "arguments": {"p": 1}}]);
     let asks = place.call("session::append", &json!({"session_id": "alpha", "message": assistant(call)}));
-    place.call("session::append", &json!({"session_id": "alpha", "message": user("other"), "parent_id": entries[0]}));
+    place.call(
+        "session::append",
+        &json!({"session_id": "alpha", "message": user("other"), "parent_id": entries[0]}),
+    );
     place.call("session::append", &json!({"session_id": "alpha", "custom": {"custom_type": "note", "data": 1}}));
     place.call("session::set-active-leaf", &json!({"session_id": "alpha", "entry_id": asks["entry_id"]}));
     place
@@ -21,7 +24,9 @@ fn furnished() -> Place {
 
 fn everything(place: &Place) -> Value {
     let tree = place.call("session::tree", &json!({"session_id": "alpha"}));
-    let entry = |node: &Value| place.call("session::get-message", &json!({"session_id": "alpha", "entry_id": node["entry_id"]}));
+    let entry = |node: &Value| {
+        place.call("session::get-message", &json!({"session_id": "alpha", "entry_id": node["entry_id"]}))
+    };
     let entries: Vec<Value> = tree["entries"].as_array().unwrap().iter().map(entry).collect();
     json!({"tree": tree, "entries": entries, "meta": place.call("session::get", &json!({"session_id": "alpha"}))})
 }
@@ -72,7 +77,8 @@ fn given_a_file_that_is_there_when_a_session_is_exported_then_it_stays_unless_fo
 fn given_a_broken_log_when_it_is_imported_then_the_rest_is_taken_and_the_broken_lines_are_named() {
     let (here, there) = (furnished(), Place::new());
     let log = here.run(&["export", "alpha", "--to", "session-log"]).ok().out;
-    let broken: Vec<&str> = log.lines().enumerate().map(|(at, line)| if at == 1 { "{oops" } else { line }).collect();
+    let broken: Vec<&str> =
+        log.lines().enumerate().map(|(at, line)| if at == 1 { "{oops" } else { line }).collect();
     let said = there.feed(&["import", "-"], &broken.join("\n"));
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("4 entries added"), "{}", said.out);

@@ -26,7 +26,11 @@ fn call(store: &Banyan, function: &str, request: Value) -> Value {
 }
 
 fn append(store: &Banyan, session: &str, entry_id: &str, parent: Option<&str>, message: Value) {
-    call(store, "append", json!({"session_id": session, "entry_id": entry_id, "parent_id": parent, "message": message}));
+    call(
+        store,
+        "append",
+        json!({"session_id": session, "entry_id": entry_id, "parent_id": parent, "message": message}),
+    );
 }
 
 fn user(text: &str) -> Value {
@@ -40,15 +44,42 @@ fn assistant(content: Value, stop_reason: &str) -> Value {
 
 /// A session with a bit of everything: branches, revisions, custom entries, origins, long strings.
 fn furnish(store: &Banyan, id: &str) {
-    call(store, "ensure", json!({"session_id": id, "title": "First title", "metadata": {"cwd": "/repo", "n": 1.5}}));
+    call(
+        store,
+        "ensure",
+        json!({"session_id": id, "title": "First title", "metadata": {"cwd": "/repo", "n": 1.5}}),
+    );
     append(store, id, "u1", None, user("root"));
-    append(store, id, "a1", None, assistant(json!([{"type": "thinking", "text": "hm"}, {"type": "text", "text": "one"},
-        {"type": "function_call", "id": "c1", "function_id": "read", "arguments": {"p": "x"}}]), "function_call"));
+    append(
+        store,
+        id,
+        "a1",
+        None,
+        assistant(
+            json!([{"type": "thinking", "text": "hm"}, {"type": "text", "text": "one"},
+        {"type": "function_call", "id": "c1", "function_id": "read", "arguments": {"p": "x"}}]),
+            "function_call",
+        ),
+    );
     let long = "long ".repeat(100_000);
-    append(store, id, "r1", None, json!({"role": "function_result", "function_call_id": "c1", "function_id": "read",
-        "content": [{"type": "text", "text": long}], "is_error": false, "timestamp": 1_717_800_002_000_i64}));
-    call(store, "append", json!({"session_id": id, "entry_id": "k1", "custom": {"custom_type": "note", "data": {"z": 1, "a": [1.50]}}}));
-    call(store, "append", json!({"session_id": id, "entry_id": "u2", "message": user("left"), "origin": {"by": "me"}}));
+    append(
+        store,
+        id,
+        "r1",
+        None,
+        json!({"role": "function_result", "function_call_id": "c1", "function_id": "read",
+        "content": [{"type": "text", "text": long}], "is_error": false, "timestamp": 1_717_800_002_000_i64}),
+    );
+    call(
+        store,
+        "append",
+        json!({"session_id": id, "entry_id": "k1", "custom": {"custom_type": "note", "data": {"z": 1, "a": [1.50]}}}),
+    );
+    call(
+        store,
+        "append",
+        json!({"session_id": id, "entry_id": "u2", "message": user("left"), "origin": {"by": "me"}}),
+    );
     append(store, id, "u3", Some("k1"), user("right"));
     append(store, id, "a3", None, assistant(json!([{"type": "text", "text": "grow"}]), "end"));
     call(store, "extend-message", json!({"session_id": id, "entry_id": "a3", "text": "ing"}));

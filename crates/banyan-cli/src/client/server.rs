@@ -134,7 +134,8 @@ impl Client for Server {
     fn export(&self, request: &ExportRequest, take: &mut Take<'_>) -> Result<(), Failure> {
         let redact = if request.redaction == Redaction::Secrets { "&redact=1" } else { "" };
         let (session, to) = (in_path(request.session_id.as_str()), request.target.as_str());
-        let response = self.send(Method::GET, &format!("/v1/sessions/{session}/export?to={to}{redact}"), None, None)?;
+        let response =
+            self.send(Method::GET, &format!("/v1/sessions/{session}/export?to={to}{redact}"), None, None)?;
         let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
         let mut piece = vec![0; 64 << 10];
         loop {

@@ -74,7 +74,11 @@ fn tell(session: &ImportedSession, summary: &ImportResponse, screen: &mut Screen
     let (id, title) = (one_line(session_id.as_str()), one_line(title));
     let title = if title.is_empty() { String::new() } else { format!(" “{title}”") };
     let aside = if *created { "new" } else { "there already" };
-    screen.line(&format!("{}{title} {}", screen.paint(Style::Heading, &id), screen.paint(Style::Aside, &format!("({aside})"))))?;
+    screen.line(&format!(
+        "{}{title} {}",
+        screen.paint(Style::Heading, &id),
+        screen.paint(Style::Aside, &format!("({aside})"))
+    ))?;
     let mut taken = vec![if *added == 1 { "1 entry added".to_owned() } else { format!("{added} entries added") }];
     if *updated > 0 {
         taken.push(format!("{updated} updated"));

@@ -30,10 +30,26 @@ pub(super) enum Kind {
 pub(super) enum Block {
     Text(String),
     Thinking(String),
-    Call { name: String, arguments: String },
-    Result { name: String, failed: bool, blocks: Vec<Block> },
-    Image { mime: String, data: String, attachment: Option<banyan_model::AttachmentId> },
-    File { name: String, about: String, attachment: banyan_model::AttachmentId, mime: String },
+    Call {
+        name: String,
+        arguments: String,
+    },
+    Result {
+        name: String,
+        failed: bool,
+        blocks: Vec<Block>,
+    },
+    Image {
+        mime: String,
+        data: String,
+        attachment: Option<banyan_model::AttachmentId>,
+    },
+    File {
+        name: String,
+        about: String,
+        attachment: banyan_model::AttachmentId,
+        mime: String,
+    },
     Error(String),
     /// A remark of ours.
     Remark(String),
@@ -180,4 +196,3 @@ pub(super) fn size(bytes: u64) -> String {
 pub(super) fn decoded(data: &str) -> u64 {
     data.len() as u64 / 4 * 3
 }
-

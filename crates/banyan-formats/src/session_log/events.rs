@@ -1,8 +1,6 @@
 //! The events of a turn: what a person said, what a model said, what tools gave back.
 
-use banyan_model::{
-    FunctionCallBlock, Json, Object, StopReason, ThinkingBlock, ToolState, Usage,
-};
+use banyan_model::{FunctionCallBlock, Json, Object, StopReason, ThinkingBlock, ToolState, Usage};
 use serde_json::Value;
 
 use super::parts::{Assistant, End, ToolResult, user};
@@ -214,7 +212,9 @@ impl Output {
             return Ok(Self { text: Some(text), details: None });
         }
         let fields = serde_json::from_str::<Record>(output.get()).ok();
-        if let Some(fields) = fields.filter(|fields| fields.fields().all(|(key, _)| ["text", "details"].contains(&key))) {
+        if let Some(fields) =
+            fields.filter(|fields| fields.fields().all(|(key, _)| ["text", "details"].contains(&key)))
+        {
             return Ok(Self { text: fields.text("text"), details: fields.json("details") });
         }
         Ok(Self { text: Some(output.get().to_owned()), details: Some(output) })
@@ -226,7 +226,9 @@ fn json(record: &Record, key: &str) -> Result<Option<Json>, String> {
     match record.get(key) {
         None => Ok(None),
         Some(value) if value.get() == "null" => Ok(None),
-        Some(value) => Json::from_text(value.get()).map(Some).map_err(|error| format!("`{key}`: {}", error.message)),
+        Some(value) => {
+            Json::from_text(value.get()).map(Some).map_err(|error| format!("`{key}`: {}", error.message))
+        }
     }
 }
 
@@ -253,4 +255,3 @@ fn by_other_names(mut usage: Usage, record: &Record) -> Usage {
     usage.reasoning = usage.reasoning.or_else(|| number(&["reasoning_tokens"]));
     usage
 }
-

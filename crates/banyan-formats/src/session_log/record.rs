@@ -50,7 +50,9 @@ impl Record {
             serde_json::from_str(text).map_err(|error| format!("the line is not a JSON object: {error}"))?;
         match record.parse::<u64>("schema_version") {
             Some(version) if version > SCHEMA_VERSION => {
-                return Err(format!("schema_version {version} is newer than {SCHEMA_VERSION}, which is read here"));
+                return Err(format!(
+                    "schema_version {version} is newer than {SCHEMA_VERSION}, which is read here"
+                ));
             }
             _ => {}
         }

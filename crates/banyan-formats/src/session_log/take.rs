@@ -9,11 +9,11 @@ use banyan_model::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::events::Open;
 use super::kind;
 use super::read::Log;
 use super::record::{Own, Record};
 use super::report::Report;
-use super::events::Open;
 use crate::audit;
 use crate::history::{identity, milliseconds};
 use crate::turns::{LOG, TURN_ID};
@@ -123,7 +123,8 @@ impl Taker {
     pub(super) fn finish(mut self) -> Log {
         let fallback = self.fallback_id.take().unwrap_or_else(|| hashed("session", &[b""]));
         let meta = self.meta.take().unwrap_or_else(|| {
-            self.report.invented(None, "the log has no session_meta line; the session's id is made of its first line");
+            self.report
+                .invented(None, "the log has no session_meta line; the session's id is made of its first line");
             Meta { id: fallback, fields: Object::new(), time: self.first_time.unwrap_or_default(), own: None }
         });
         let last = self.before.take();
@@ -162,7 +163,8 @@ impl Taker {
                 self.invented(format!("seq {seq} comes after {last}; the order of the lines is taken"));
             }
             (Some(seq), Some(last)) if seq - last - 1 > self.unread => {
-                let note = format!("by their seq, {} lines are missing before this one", seq - last - 1 - self.unread);
+                let note =
+                    format!("by their seq, {} lines are missing before this one", seq - last - 1 - self.unread);
                 self.report.aside(self.line, note);
             }
             _ => {}
@@ -265,7 +267,13 @@ impl Taker {
         Ok(())
     }
 
-    fn custom(&mut self, record: &Record, own: Option<Own>, custom_type: String, data: &str) -> Result<(), String> {
+    fn custom(
+        &mut self,
+        record: &Record,
+        own: Option<Own>,
+        custom_type: String,
+        data: &str,
+    ) -> Result<(), String> {
         let data = Json::from_text(data).map_err(|error| error.message)?;
         let word = custom_type.clone();
         let draft = Draft { id: record.text("message_id"), own, time: self.time, rest: Object::new() };
@@ -284,7 +292,8 @@ impl Taker {
         let turn = self.turn.clone();
         match draft.own {
             Some(own) => {
-                let parent_id = own.parent_id.map_or_else(|| self.before.clone(), |parent| parent.map(EntryId::from));
+                let parent_id =
+                    own.parent_id.map_or_else(|| self.before.clone(), |parent| parent.map(EntryId::from));
                 let timestamp = own.timestamp.unwrap_or(draft.time);
                 Placed { id, parent_id, timestamp, revision: own.revision, origin: own.origin }
             }
@@ -336,7 +345,10 @@ impl Taker {
         }
         let lost = entry.parent_id().is_some_and(|parent| !self.seen.contains(parent));
         if lost {
-            let note = format!("what entry `{}` follows is not in the log; it is put after the entry before it", entry.id());
+            let note = format!(
+                "what entry `{}` follows is not in the log; it is put after the entry before it",
+                entry.id()
+            );
             self.invented(note);
             match &mut entry {
                 SessionEntry::Message(entry) => entry.parent_id.clone_from(&self.before),

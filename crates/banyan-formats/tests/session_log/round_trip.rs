@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::given::{Session, any_session, taken};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn given_any_session_when_it_is_written_and_read_then_it_is_the_same(session in any_session()) {

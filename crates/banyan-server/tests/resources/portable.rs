@@ -23,7 +23,8 @@ fn a_session_leaves_as_a_file_and_comes_back() {
     assert_eq!(log.header("content-disposition"), Some(&*format!("attachment; filename*=UTF-8''{session}.jsonl")));
     let tree = client.get(&format!("/v1/sessions/{session}/tree")).json();
 
-    let import = |client: &Client, query: &str| client.send("POST", &format!("/v1/import{query}"), &[], &log.bytes);
+    let import =
+        |client: &Client, query: &str| client.send("POST", &format!("/v1/import{query}"), &[], &log.bytes);
     let same = import(&client, "");
     assert_eq!((same.status, &same.json()["sessions"][0]["unchanged"]), (200, &json!(3)));
     let other = Client::new();
@@ -42,7 +43,11 @@ fn a_session_is_read_as_a_page_that_runs_nothing() {
     assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
     assert!(page.header("content-security-policy").unwrap().starts_with("sandbox; default-src 'none'"));
     let text = String::from_utf8(page.bytes).unwrap();
-    assert!(text.contains("root &lt;script&gt;") && text.contains("Another branch: 1 entry") && !text.contains("<script"));
+    assert!(
+        text.contains("root &lt;script&gt;")
+            && text.contains("Another branch: 1 entry")
+            && !text.contains("<script")
+    );
     let markdown = client.get(&format!("/v1/sessions/{session}/export?to=markdown"));
     assert_eq!(markdown.header("content-type"), Some("text/markdown; charset=utf-8"));
 }

@@ -14,11 +14,19 @@ fn given_a_renamed_session_when_it_is_written_as_a_log_then_the_first_line_has_t
     let log = lines(&log_of(&store, "s"));
     let first = &log[0];
     assert_eq!((&first["type"], &first["title"]), (&json!("session_meta"), &json!("First title")));
-    assert_eq!((&first["cwd"], &first["model"], &first["provider"]), (&json!("/repo"), &json!("m-1"), &json!("p")));
-    let renamed: Vec<&Value> = log.iter().filter(|line| line["type"] == "session_renamed").map(|line| &line["title"]).collect();
+    assert_eq!(
+        (&first["cwd"], &first["model"], &first["provider"]),
+        (&json!("/repo"), &json!("m-1"), &json!("p"))
+    );
+    let renamed: Vec<&Value> =
+        log.iter().filter(|line| line["type"] == "session_renamed").map(|line| &line["title"]).collect();
     assert_eq!(renamed, ["Second title"]);
     let told: Vec<&str> = log.iter().filter_map(|line| line["type"].as_str()).collect();
-    assert_eq!(told.iter().filter(|kind| **kind == "banyan_entry").count(), 3, "two branches and a note: {told:?}");
+    assert_eq!(
+        told.iter().filter(|kind| **kind == "banyan_entry").count(),
+        3,
+        "two branches and a note: {told:?}"
+    );
 }
 
 #[test]
@@ -28,7 +36,10 @@ fn given_branches_when_a_session_is_written_for_people_then_they_are_told_apart(
     let markdown = export(&store, "s", Target::Markdown, Redaction::Off);
     let at = |text: &str| markdown.find(text).unwrap_or_else(|| panic!("{text} in {markdown}"));
     assert!(at("# Second title") < at("root") && at("root") < at("right") && at("right") < at("growing"));
-    assert!(at("growing") < at("# Other branch 1 (1 entry)") && at("# Other branch 2 (1 entry)") > at("# Other branch 1"));
+    assert!(
+        at("growing") < at("# Other branch 1 (1 entry)")
+            && at("# Other branch 2 (1 entry)") > at("# Other branch 1")
+    );
     assert!(at("left") > at("# Other branch 1") && at("side") > at("# Other branch 1"));
     let html = export(&store, "s", Target::Html, Redaction::Off);
     let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} in {html}"));
@@ -54,10 +65,23 @@ fn given_a_leaf_that_was_moved_back_when_a_session_is_written_then_what_follows_
 fn given_secrets_anywhere_when_a_session_is_redacted_then_no_target_has_them_and_each_lists_them() {
     let store = store();
     let key = format!("ghp_{}", "aB3d".repeat(9));
-    call(&store, "ensure", json!({"session_id": "s", "title": format!("About {key}"), "metadata": {"api_key": "plain-looking"}}));
+    call(
+        &store,
+        "ensure",
+        json!({"session_id": "s", "title": format!("About {key}"), "metadata": {"api_key": "plain-looking"}}),
+    );
     append(&store, "s", "u", None, user(&format!("my key is {key}")));
-    append(&store, "s", "a", None, assistant(json!([{"type": "function_call", "id": "c", "function_id": "f",
-        "arguments": {"password": "hunter2", "url": "https://me:secret99@example.com"}}]), "function_call"));
+    append(
+        &store,
+        "s",
+        "a",
+        None,
+        assistant(
+            json!([{"type": "function_call", "id": "c", "function_id": "f",
+        "arguments": {"password": "hunter2", "url": "https://me:secret99@example.com"}}]),
+            "function_call",
+        ),
+    );
     append(&store, "s", "b", Some("u"), user(&key));
     call(&store, "append", json!({"session_id": "s", "custom": {"custom_type": "t", "data": {"display": key}}}));
     for target in Target::ALL {

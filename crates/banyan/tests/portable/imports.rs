@@ -20,7 +20,11 @@ fn given_a_session_when_its_log_is_imported_elsewhere_then_it_is_the_same_there_
     there.close().unwrap();
     let there = Banyan::open(dir.path(), Options::default()).unwrap();
     assert_eq!(all_of(&there, "s"), before);
-    assert_eq!(log_of(&there, "s").lines().count(), log_of(&here, "s").lines().count() - 1, "the first title is gone");
+    assert_eq!(
+        log_of(&there, "s").lines().count(),
+        log_of(&here, "s").lines().count() - 1,
+        "the first title is gone"
+    );
     append(&there, "s", "more", None, user("it goes on"));
     there.close().unwrap();
     assert_eq!(banyan::verify::verify(dir.path(), &()).unwrap().findings.len(), 0);
@@ -57,7 +61,11 @@ fn given_a_session_that_went_on_when_it_is_imported_again_then_what_is_new_is_ad
     append(&here, "s", "n2", None, user("newer"));
     append(&here, "s", "n3", Some("u1"), user("elsewhere"));
     call(&here, "set-active-leaf", json!({"session_id": "s", "entry_id": "n2"}));
-    call(&here, "update-message", json!({"session_id": "s", "entry_id": "u2", "content": [{"type": "text", "text": "changed"}]}));
+    call(
+        &here,
+        "update-message",
+        json!({"session_id": "s", "entry_id": "u2", "content": [{"type": "text", "text": "changed"}]}),
+    );
     let summary = import(&there, &log_of(&here, "s"), Mode::Write).unwrap();
     let session = &summary.sessions[0];
     assert_eq!((session.created, session.added, session.updated, session.unchanged), (false, 3, 1, 7));
@@ -150,12 +158,14 @@ fn given_tenants_when_one_imports_then_the_session_is_its_own_and_nobody_elses_i
     let reader = store.with_access(Access { scope: Scope::default(), read_only: true });
     assert_eq!(import(&reader, &log, Mode::DryRun).unwrap_err().code, ErrorCode::Forbidden);
     assert_eq!(log_of(&reader, "s").lines().count(), log.lines().count());
-    assert!(bob.export(&banyan::export::ExportRequest {
-        session_id: "s".into(),
-        target: banyan::export::Target::Html,
-        redaction: banyan::export::Redaction::Off,
-    })
-    .is_err_and(|error| error.code == ErrorCode::NotFound));
+    assert!(
+        bob.export(&banyan::export::ExportRequest {
+            session_id: "s".into(),
+            target: banyan::export::Target::Html,
+            redaction: banyan::export::Redaction::Off,
+        })
+        .is_err_and(|error| error.code == ErrorCode::NotFound)
+    );
 }
 
 #[test]

@@ -22,7 +22,9 @@ fn given_a_session_when_its_turns_are_asked_for_then_their_facts_are_there() {
 fn given_many_turns_when_they_are_read_in_pages_then_the_pages_are_the_whole() {
     let store = store();
     call(&store, "ensure", json!({"session_id": "s", "metadata": {"model": "from metadata"}}));
-    let context = |data: Value| call(&store, "append", json!({"session_id": "s", "custom": {"custom_type": "context", "data": data}}));
+    let context = |data: Value| {
+        call(&store, "append", json!({"session_id": "s", "custom": {"custom_type": "context", "data": data}}))
+    };
     for at in 0..7 {
         if at == 1 {
             context(json!({"cwd": "/one"}));
@@ -33,7 +35,10 @@ fn given_many_turns_when_they_are_read_in_pages_then_the_pages_are_the_whole() {
     }
     let whole = call(&store, "turns", json!({"session_id": "s"}))["turns"].clone();
     assert_eq!(whole.as_array().unwrap().len(), 7);
-    assert_eq!((&whole[6]["working_directory"], &whole[6]["instructions"][0]["hash"]), (&json!("/one"), &json!("h")));
+    assert_eq!(
+        (&whole[6]["working_directory"], &whole[6]["instructions"][0]["hash"]),
+        (&json!("/one"), &json!("h"))
+    );
     for limit in 1..9 {
         let (mut pages, mut cursor) = (Vec::new(), Value::Null);
         loop {
