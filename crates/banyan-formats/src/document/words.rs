@@ -138,7 +138,7 @@ fn block(block: &ContentBlock) -> Block {
 /// Arguments over several lines. Numbers that would not survive it leave them as they are.
 fn laid_out(json: &str) -> String {
     let value: Option<Value> = serde_json::from_str(json).ok();
-    let same = value.as_ref().is_some_and(|value| value.to_string() == json);
+    let same = serde_json::to_string(&value).is_ok_and(|text| text == json);
     match value.filter(|_| same) {
         Some(value) => serde_json::to_string_pretty(&value).unwrap_or_else(|_| json.to_owned()),
         None => json.to_owned(),

@@ -20,7 +20,7 @@ pub(super) struct Open {
 const OF_EVERY: [&str; 3] = ["turn_id", "message_id", "banyan"];
 
 /// The fields that have no place, besides those that do.
-fn rest(record: &Record, known: &[&str]) -> Object {
+fn rest(record: &Record, known: &[&str]) -> Result<Object, String> {
     let known: Vec<&str> = OF_EVERY.iter().chain(known).copied().collect();
     record.rest_object(&known)
 }
@@ -31,7 +31,7 @@ impl Taker {
         self.of_turn(record);
         let text = record.text("text").ok_or("the line has no `text`")?;
         let said_at = own.as_ref().and_then(|own| own.said_at.or(own.timestamp)).unwrap_or(self.time);
-        let rest = rest(record, &["text"]);
+        let rest = rest(record, &["text"])?;
         let draft = Draft { id: record.text("message_id"), own, time: self.time, rest };
         self.message(draft, kind::USER, user(&text, said_at))
     }
@@ -43,7 +43,7 @@ impl Taker {
         open.parts.model = record.text("model").unwrap_or(open.parts.model);
         open.parts.provider = record.text("provider").unwrap_or(open.parts.provider);
         open.parts.agent = json(record, "agent")?;
-        open.rest = rest(record, &["model", "provider", "agent"]);
+        open.rest = rest(record, &["model", "provider", "agent"])?;
         self.open = Some(open);
         Ok(())
     }
@@ -82,18 +82,15 @@ impl Taker {
             warnings: record.parse("warnings"),
         };
         let text = record.text("text").unwrap_or_default();
-        let known = [
-            "text",
-            "finish_reason",
-            "native_finish_reason",
-            "usage",
-            "error_kind",
-            "error",
-            "warnings",
-            "model",
-            "provider",
+        let mut known = vec!["text", "finish_reason", "native_finish_reason", "model", "provider"];
+        let understood = [
+            ("usage", end.usage.is_some()),
+            ("error_kind", end.error_kind.is_some()),
+            ("error", end.error.is_some()),
+            ("warnings", end.warnings.is_some()),
         ];
-        let more = rest(record, &known);
+        known.extend(understood.iter().filter(|(_, understood)| *understood).map(|(key, _)| *key));
+        let more = rest(record, &known)?;
         let Some(mut open) = self.open.take() else { return Ok(()) };
         open.parts.model = record.text("model").unwrap_or(open.parts.model);
         open.parts.provider = record.text("provider").unwrap_or(open.parts.provider);
@@ -114,14 +111,14 @@ impl Taker {
             "unknown".to_owned()
         });
         let error = record.text("error");
-        let state = match status.as_str() {
-            "ok" | "success" | "completed" => ToolState::Ok,
-            "failed" | "error" => ToolState::Failed,
-            "interrupted" | "cancelled" | "canceled" | "aborted" => ToolState::Interrupted,
-            "skipped" | "denied" | "rejected" => ToolState::Skipped,
-            _ if error.is_some() => ToolState::Failed,
-            _ => ToolState::Ok,
+        let named = match status.as_str() {
+            "ok" | "success" | "completed" => Some(ToolState::Ok),
+            "failed" | "error" => Some(ToolState::Failed),
+            "interrupted" | "cancelled" | "canceled" | "aborted" => Some(ToolState::Interrupted),
+            "skipped" | "denied" | "rejected" => Some(ToolState::Skipped),
+            _ => None,
         };
+        let state = named.unwrap_or(if error.is_some() { ToolState::Failed } else { ToolState::Ok });
         let output = Output::of(record)?;
         let details = match (&own, details_of(state)) {
             (None, Some(details)) if output.details.is_none() => Some(details),
@@ -134,11 +131,13 @@ impl Taker {
             call_id,
             name,
             is_error,
-            text: error.or(output.text).unwrap_or_default(),
+            text: [output.text, error].into_iter().flatten().collect::<Vec<_>>().join("\n"),
             details: details.unwrap_or_default(),
         };
         let said_at = own.as_ref().and_then(|own| own.said_at.or(own.timestamp)).unwrap_or(self.time);
-        let rest = rest(record, &["call_id", "name", "status", "duration_ms", "output", "error"]);
+        let mut known = vec!["call_id", "name", "duration_ms", "output", "error"];
+        known.extend(named.map(|_| "status"));
+        let rest = rest(record, &known)?;
         let draft = Draft { id: record.text("message_id"), own, time: self.time, rest };
         self.message(draft, kind::TOOL_FINISHED, parts.message(said_at))
     }
@@ -154,7 +153,7 @@ impl Taker {
         };
         let error = words.filter(|_| stop_reason == StopReason::Error || record.get("message").is_some());
         open.parts.end = Some(End { stop_reason: Some(stop_reason), error, ..End::default() });
-        open.rest.extend(rest(record, &["message", "error"]));
+        open.rest.extend(rest(record, &["message", "error"])?);
         self.close(open, None)
     }
 

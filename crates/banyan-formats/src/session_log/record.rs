@@ -92,8 +92,9 @@ impl Record {
     }
 
     /// The same as an object; empty when there is nothing.
-    pub(super) fn rest_object(&self, without: &[&str]) -> Object {
-        self.rest(without).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    pub(super) fn rest_object(&self, without: &[&str]) -> Result<Object, String> {
+        let text = self.rest(without).unwrap_or_default();
+        serde_json::from_str(&text).map_err(|error| format!("the line has a value that cannot be kept: {error}"))
     }
 
     pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &RawValue)> {

@@ -226,7 +226,7 @@ impl Taker {
         if own.is_none() || self.meta.is_some() {
             self.title = record.text("title").or(self.title.take());
         }
-        let fields = record.rest_object(&["session_id", "title", "banyan"]);
+        let fields = record.rest_object(&["session_id", "title", "banyan"])?;
         match &mut self.meta {
             // A session that was taken up again says so with another such line.
             Some(meta) => meta.fields.extend(fields),

@@ -50,6 +50,26 @@ proptest! {
     }
 
     #[test]
+    fn given_a_log_that_was_tampered_with_when_what_is_read_is_written_then_it_is_read_as_the_same(
+        session in any_session(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), "[\\PC]{0,3}|banyan|user|null|\"|e 1|\n"), 1..6),
+    ) {
+        let mut log = session.log();
+        for (at, text) in changes {
+            let mut at = at.index(log.len());
+            while !log.is_char_boundary(at) {
+                at -= 1;
+            }
+            let end = (at..=log.len()).skip(text.len().min(4)).find(|end| log.is_char_boundary(*end)).unwrap_or(log.len());
+            log.replace_range(at..end, &text);
+        }
+        let read = Session::of(taken(&log));
+        let again = taken(&read.log());
+        prop_assert_eq!(&again.report.aside, &Vec::new());
+        prop_assert_eq!(Session::of(again), read);
+    }
+
+    #[test]
     fn given_any_bytes_when_they_are_read_as_a_log_then_something_is_said(lines in prop::collection::vec(any::<Vec<u8>>(), 0..5)) {
         let log = banyan_formats::session_log::read(lines.join(&b'\n').as_slice()).unwrap();
         prop_assert!(log.report.aside.len() as u64 <= log.report.lines);
