@@ -71,6 +71,28 @@ impl EntryCursor {
     }
 }
 
+/// Where a page of turns ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnCursor {
+    /// The page's last entry.
+    pub id: EntryId,
+    /// Entries before the next page that told of an agent's surroundings; there are only a few such facts.
+    #[serde(rename = "c", default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<EntryId>,
+}
+
+impl TurnCursor {
+    /// The cursor as text.
+    pub fn encode(&self) -> String {
+        encode(self)
+    }
+
+    /// Reads a cursor.
+    pub fn decode(text: &str) -> Result<Self, Error> {
+        decode(text)
+    }
+}
+
 fn encode(cursor: &impl Serialize) -> String {
     // Cursors are strings and integers, which always have a JSON form.
     STANDARD.encode(serde_json::to_vec(cursor).unwrap_or_default())

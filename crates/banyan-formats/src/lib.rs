@@ -3,6 +3,11 @@
 //! Everything here is computed from entries and made into entries. Nothing is stored, nothing is read from a file,
 //! a clock or the network.
 
+pub mod audit;
 mod body;
+pub mod document;
 pub mod history;
+pub mod redact;
+pub mod session_log;
 pub mod shapes;
+pub mod turns;

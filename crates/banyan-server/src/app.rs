@@ -17,7 +17,8 @@ use crate::rates::Rates;
 use crate::settings::Settings;
 use crate::traces::Traces;
 use crate::{
-    caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, openapi, resources,
+    caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, openapi, portable,
+    resources,
 };
 
 /// What all requests share.
@@ -82,6 +83,7 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
         .merge(resources::routes())
         .merge(events::routes())
         .merge(history::routes())
+        .merge(portable::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
         .route("/", get(docs::index))

@@ -26,6 +26,7 @@ mod metrics;
 mod observe;
 mod openapi;
 mod path;
+mod portable;
 mod presence;
 mod problem;
 mod rates;

@@ -122,6 +122,7 @@ impl Access {
         let out_of_scope = records.iter().any(|record| match record {
             Record::Created(created) => !self.scope.covers(created.metadata.as_ref()),
             Record::MetaSet(set) => set.metadata.is_some() && !self.scope.covers(set.metadata.as_ref()),
+            Record::MetaPut(put) => !self.scope.covers(put.meta.metadata.as_ref()),
             _ => false,
         });
         if out_of_scope { Err(Error::forbidden("this would leave the session out of reach")) } else { Ok(()) }
@@ -170,6 +171,22 @@ impl Scope {
                 "this access asks for two different values of `{key}` in `metadata`, so it reaches no session; use another one"
             )),
         })
+    }
+
+    /// The metadata of a session that comes from elsewhere, with the scope's pairs in place of its own. The keys that had another
+    /// value, which the session had where it came from.
+    pub(crate) fn impose(&self, metadata: Option<Object>) -> Result<(Option<Object>, Vec<String>), Error> {
+        let mut metadata = metadata;
+        let mut replaced = Vec::new();
+        if let (Some(metadata), None) = (&mut metadata, &self.disputed) {
+            for (key, value) in &self.pairs {
+                if metadata.get(key).is_some_and(|there| there != value) {
+                    metadata.shift_remove(key);
+                    replaced.push(key.clone());
+                }
+            }
+        }
+        Ok((self.put_into(metadata)?, replaced))
     }
 
     /// What a filter on metadata asks for within the scope. `None` when nothing can match it.

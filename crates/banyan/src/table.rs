@@ -161,6 +161,8 @@ table! { FUNCTIONS
         "Named entries of the active path, or all between two of them.";
     Reads "session::get-message" get_message(GetMessageRequest) -> Option<GetMessageResponse>,
         "One entry of any branch, or null.";
+    Reads "session::turns" turns(TurnsRequest) -> TurnsResponse,
+        "A page of turns: how each ended, what it consumed, and what became of its tool calls.";
     Reads "session::tree" tree(TreeRequest) -> TreeResponse,
         "Every entry of every branch, without content.";
     Writes "session::fork" fork(ForkRequest) -> ForkResponse,

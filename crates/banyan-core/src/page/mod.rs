@@ -6,6 +6,7 @@ mod range;
 mod sessions;
 mod tail;
 mod tree;
+mod walk;
 
 use banyan_model::{Error, SessionId};
 
@@ -18,6 +19,7 @@ pub use range::messages_range;
 pub use sessions::sessions;
 pub use tail::{TailItem, TailPage, messages_tail};
 pub use tree::tree;
+pub use walk::{Step, WalkOrder, walk};
 
 /// Entries to answer with, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

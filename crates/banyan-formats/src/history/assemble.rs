@@ -1,6 +1,6 @@
 //! One message of the entries that make it.
 
-use banyan_model::{AgentMessage, AssistantMessage, EntryId, Object, StopReason};
+use banyan_model::{AgentMessage, AssistantMessage, EntryId, Object, SessionStatus, StopReason};
 use serde::de::DeserializeOwned;
 
 use super::display;
@@ -24,6 +24,21 @@ pub enum Standing {
     Failed,
     /// Whoever worked on it went away without a word.
     Abandoned,
+}
+
+/// How long a session may be `working` without a change before whoever worked on it counts as gone.
+pub const ABANDONED_AFTER_MS: i64 = 10 * 60 * 1000;
+
+impl Standing {
+    /// What is going on with the newest message of a session that is like this now.
+    pub fn of(status: SessionStatus, updated_at: i64, now_ms: i64) -> Self {
+        match status {
+            SessionStatus::Working if now_ms.saturating_sub(updated_at) > ABANDONED_AFTER_MS => Self::Abandoned,
+            SessionStatus::Working => Self::Running,
+            SessionStatus::Error => Self::Failed,
+            SessionStatus::Idle | SessionStatus::Done => Self::Over,
+        }
+    }
 }
 
 /// A message, and the entries that it was made of.
@@ -155,7 +170,12 @@ fn status(role: Speaker, entries: &[Entry], standing: Standing) -> Status {
         (_, Standing::Over) => {}
     }
     let last = entries.iter().rev().find_map(|entry| Some((entry, assistant(entry)?)));
-    match last.map(|(entry, message)| (message.stop_reason, entry.mark.is_some())) {
+    ended_as(last.map(|(entry, message)| (message.stop_reason, entry.mark.is_some())))
+}
+
+/// How an answer ended that nobody works on any more: by why the model stopped last, and whether that came in as a whole message.
+pub(crate) fn ended_as(last: Option<(StopReason, bool)>) -> Status {
+    match last {
         Some((StopReason::Aborted, _)) => Status::Cancelled,
         Some((StopReason::Error, _)) => Status::Error,
         // The model waited for a function and was not heard of again. A writer of whole messages would have said so.

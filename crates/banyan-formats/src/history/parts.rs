@@ -256,7 +256,7 @@ impl<'a> PartMaker<'a> {
 }
 
 /// What failed, in words; none when nothing did.
-fn failure(message: &AssistantMessage) -> Option<String> {
+pub(crate) fn failure(message: &AssistantMessage) -> Option<String> {
     if let Some(words) = &message.error_message {
         return Some(words.clone());
     }
@@ -285,7 +285,8 @@ fn agent_name(agent: &Json) -> Option<String> {
     if name.is_empty() { None } else { Some(name) }
 }
 
-fn text_of(blocks: &[ContentBlock]) -> String {
+/// The texts among blocks, a line each.
+pub(crate) fn text_of(blocks: &[ContentBlock]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         ContentBlock::Text(block) => Some(block.text.as_str()),
         _ => None,

@@ -21,6 +21,11 @@ pub(crate) fn iso(ms: i64) -> String {
     text
 }
 
+/// A time in milliseconds since 1970 as `2026-01-22T21:47:29.763Z`.
+pub(crate) fn rfc3339(ms: i64) -> String {
+    iso(ms).replace("000+00:00", "Z")
+}
+
 /// The last so many digits of a number that is not negative.
 fn digits<const MANY: usize>(mut number: i64) -> [char; MANY] {
     let mut digits = ['0'; MANY];

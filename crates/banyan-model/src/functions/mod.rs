@@ -4,9 +4,11 @@
 
 mod attachments;
 mod branching;
+mod import;
 mod lifecycle;
 mod messages;
 mod pages;
+mod turns;
 
 use serde::de::DeserializeOwned;
 
@@ -15,9 +17,11 @@ use crate::json_text::is_deeper_than;
 
 pub use attachments::*;
 pub use branching::*;
+pub use import::*;
 pub use lifecycle::*;
 pub use messages::*;
 pub use pages::*;
+pub use turns::*;
 
 /// How deep a request may nest. What it leaves in the store comes back wrapped in a few levels more, and readers
 /// commonly stop at 128.

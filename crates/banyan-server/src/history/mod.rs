@@ -19,6 +19,7 @@ use axum::Router;
 use axum::routing::get;
 
 pub(crate) use cursor::Cursor;
+pub(crate) use query::yes_or_no;
 pub(crate) use read::{now_ms, standing};
 
 use crate::app::Shared;

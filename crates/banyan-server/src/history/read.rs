@@ -21,9 +21,6 @@ const FEW: usize = 32;
 const MANY: usize = 256;
 const BYTES: u64 = 1 << 20;
 
-/// Whoever works on a session and writes nothing for so long has gone away, as far as anybody can tell.
-pub(crate) const ABANDONED_AFTER_MS: i64 = 10 * 60 * 1000;
-
 /// An entry that was read, and how often it had changed.
 #[derive(Clone)]
 pub(crate) struct Known {
@@ -76,12 +73,7 @@ impl Reader {
 
 /// What is going on with the newest message of a session.
 pub(crate) fn standing(status: SessionStatus, updated_at: i64) -> Standing {
-    match status {
-        SessionStatus::Working if now_ms().saturating_sub(updated_at) > ABANDONED_AFTER_MS => Standing::Abandoned,
-        SessionStatus::Working => Standing::Running,
-        SessionStatus::Error => Standing::Failed,
-        SessionStatus::Idle | SessionStatus::Done => Standing::Over,
-    }
+    Standing::of(status, updated_at, now_ms())
 }
 
 pub(crate) fn now_ms() -> i64 {
@@ -305,6 +297,8 @@ impl Ahead {
 
 #[cfg(test)]
 mod tests {
+    use banyan_formats::history::ABANDONED_AFTER_MS;
+
     use super::*;
 
     #[test]

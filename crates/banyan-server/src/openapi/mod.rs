@@ -3,6 +3,7 @@
 mod calls;
 mod history;
 mod others;
+mod portable;
 mod resources;
 mod responses;
 mod schemas;
@@ -45,6 +46,7 @@ fn build(protection: Protection) -> Value {
     let mut paths = Paths::default();
     resources::add(&mut paths, &mut schemas, protection);
     history::add(&mut paths, &mut schemas, protection);
+    portable::add(&mut paths, &mut schemas, protection);
     others::add(&mut paths, &mut schemas, protection);
     calls::add(&mut paths, &mut schemas, protection);
     let mut document = json!({
@@ -62,6 +64,7 @@ fn build(protection: Protection) -> Value {
             {"name": "Branches", "description": "The tree of a session, the path that is active, and forks."},
             {"name": "Attachments", "description": "Files beside the conversation."},
             {"name": "History", "description": "Sessions as chat front ends read them, page by page and live."},
+            {"name": "Files", "description": "Sessions as files that others read and write."},
             {"name": "Events", "description": "Live streams that resume. The WebSocket at `/v1/ws` carries calls and several subscriptions on one connection, as JSON text frames."},
             {"name": "Server", "description": "Keys, health and metrics."},
             {"name": "Calls", "description": "Every function of the table, by its id."},

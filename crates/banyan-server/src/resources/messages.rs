@@ -58,6 +58,17 @@ pub(super) const OPERATIONS: &[Operation] = &[
         handler: plain,
     },
     Operation {
+        id: "listTurns",
+        verb: Verb::Get,
+        path: "/v1/sessions/{session_id}/turns",
+        function: "session::turns",
+        or_function: None,
+        summary: "A page of turns: how each ended, what it consumed, and what became of its tool calls.",
+        input: Input::Query,
+        answer: Answer::Plain,
+        handler: plain,
+    },
+    Operation {
         id: "getMessage",
         verb: Verb::Get,
         path: "/v1/sessions/{session_id}/messages/{entry_id}",

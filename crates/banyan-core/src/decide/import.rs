@@ -1,0 +1,183 @@
+//! A session that comes from elsewhere: taken as it is, with its ids, times, revisions and branches, all or nothing.
+//!
+//! What is there already stays, so that the same import twice changes nothing. Nobody is told of the entries: they are history,
+//! and whoever acts on new messages must not act on old ones. Subscribers hear that a session began.
+
+use std::collections::HashSet;
+
+use banyan_model::{EntryId, Error, SessionEntry, SessionMeta};
+
+use super::{Ctx, Decision, settle};
+use crate::record::{Attached, Created, EntryPut, LeafPut, MetaPut, Record};
+use crate::state::{NodeIx, SessionState};
+
+/// A session that comes from elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incoming {
+    /// What it is known by. A session that is there already keeps what it has.
+    pub meta: SessionMeta,
+    /// Its entries, each after the one that it follows.
+    pub entries: Vec<SessionEntry>,
+    /// The entry that its active path ends in.
+    pub active_leaf: Option<EntryId>,
+    /// Its attachments. Their content is stored already.
+    pub attachments: Vec<Attached>,
+}
+
+/// What an import comes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Whether the session began with it.
+    pub created: bool,
+    /// Entries that are new.
+    pub added: u64,
+    /// Entries that were there in an older revision, or damaged.
+    pub updated: u64,
+    /// Entries that were there.
+    pub unchanged: u64,
+    /// Attachments that are new.
+    pub attachments: u64,
+}
+
+/// Takes in a session.
+pub fn import(state: &SessionState, incoming: Incoming, ctx: &mut Ctx<'_>) -> Result<Decision<Taken>, Error> {
+    if incoming.meta.session_id.is_empty() {
+        return Err(Error::invalid_request("the session has no id; name it"));
+    }
+    check(state, &incoming)?;
+    let mut taken = Taken { created: !state.exists(), ..Taken::default() };
+    let mut records = Vec::new();
+    let ends = branch_ends(state, &incoming);
+    for entry in incoming.entries {
+        match known(state, entry.id()) {
+            None => taken.added += 1,
+            Some(ix) if is_newer(state, ix, &entry) => taken.updated += 1,
+            Some(_) => {
+                taken.unchanged += 1;
+                continue;
+            }
+        }
+        records.push(Record::EntryPut(EntryPut::of(entry)?));
+    }
+    for attached in incoming.attachments {
+        if !state.exists() || !state.attachments().contains_key(&attached.attachment.attachment_id) {
+            taken.attachments += 1;
+            records.push(Record::Attached(attached));
+        }
+    }
+    match state.exists() {
+        false => begin(&incoming.meta, &mut records, ends, incoming.active_leaf, ctx),
+        true if records.is_empty() => {}
+        true => add(state, &mut records, ends, incoming.active_leaf, ctx)?,
+    }
+    Ok(Decision { records, response: taken })
+}
+
+/// Puts the beginning of a new session before its entries, and its leaf and times after them.
+fn begin(
+    meta: &SessionMeta,
+    records: &mut Vec<Record>,
+    ends: Vec<EntryId>,
+    leaf: Option<EntryId>,
+    ctx: &mut Ctx<'_>,
+) {
+    let created = Created {
+        session_id: meta.session_id.clone(),
+        born: ctx.ids.born(),
+        title: meta.title.clone(),
+        description: meta.description.clone(),
+        metadata: meta.metadata.clone(),
+        base: None,
+    };
+    records.insert(0, Record::Created(created));
+    // An entry counts once it was on a path.
+    records.extend(ends.into_iter().filter(|end| Some(end) != leaf.as_ref()).map(leaf_at));
+    records.push(Record::LeafPut(LeafPut { entry_id: leaf }));
+    records.push(Record::MetaPut(MetaPut { meta: meta.clone() }));
+}
+
+/// Puts the entries of a session that is there on their paths. The leaf follows them if they continue its path.
+fn add(
+    state: &SessionState,
+    records: &mut Vec<Record>,
+    ends: Vec<EntryId>,
+    leaf: Option<EntryId>,
+    ctx: &Ctx<'_>,
+) -> Result<(), Error> {
+    let before = state.leaf_id();
+    let settled: Vec<Record> = settle(state)?.into_iter().collect();
+    let continued = leaf.filter(|leaf| known(state, leaf).is_none() && continues(records, leaf, before.as_ref()));
+    records.splice(0..0, settled);
+    let leaf = continued.or(before);
+    records.extend(ends.into_iter().filter(|end| Some(end) != leaf.as_ref()).map(leaf_at));
+    records.push(Record::LeafPut(LeafPut { entry_id: leaf }));
+    let meta = SessionMeta { updated_at: ctx.now_ms, ..state.meta().as_ref().clone() };
+    records.push(Record::MetaPut(MetaPut { meta }));
+    Ok(())
+}
+
+fn leaf_at(entry_id: EntryId) -> Record {
+    Record::LeafPut(LeafPut { entry_id: Some(entry_id) })
+}
+
+/// Refuses entries without a place: an import is taken whole or not at all.
+fn check(state: &SessionState, incoming: &Incoming) -> Result<(), Error> {
+    let session = &incoming.meta.session_id;
+    let mut seen: HashSet<&EntryId> = HashSet::with_capacity(incoming.entries.len());
+    for entry in &incoming.entries {
+        let id = entry.id();
+        if id.is_empty() {
+            return Err(Error::invalid_request(format!("an entry of session `{session}` has no id")));
+        }
+        if let Some(parent) = entry.parent_id()
+            && !seen.contains(parent)
+            && known(state, parent).is_none()
+        {
+            return Err(Error::invalid_request(format!(
+                "entry `{id}` of session `{session}` follows `{parent}`, which does not come before it"
+            )));
+        }
+        if !seen.insert(id) {
+            return Err(Error::invalid_request(format!("session `{session}` has entry `{id}` twice")));
+        }
+    }
+    match &incoming.active_leaf {
+        Some(leaf) if !seen.contains(leaf) && known(state, leaf).is_none() => Err(Error::invalid_request(
+            format!("the active leaf `{leaf}` is not among the entries of session `{session}`"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// New entries that nothing new follows.
+fn branch_ends(state: &SessionState, incoming: &Incoming) -> Vec<EntryId> {
+    let followed: HashSet<&EntryId> = incoming.entries.iter().filter_map(SessionEntry::parent_id).collect();
+    let ends = incoming.entries.iter().map(SessionEntry::id).filter(|id| !followed.contains(id));
+    ends.filter(|id| known(state, id).is_none()).cloned().collect()
+}
+
+/// Whether the new entries lead from the leaf of before to the new one.
+fn continues(records: &[Record], leaf: &EntryId, before: Option<&EntryId>) -> bool {
+    let parents: std::collections::HashMap<&EntryId, Option<&EntryId>> = records
+        .iter()
+        .filter_map(|record| match record {
+            Record::EntryPut(put) => Some((&put.entry_id, put.parent_id.as_ref())),
+            _ => None,
+        })
+        .collect();
+    let mut at = Some(leaf);
+    while let Some(parent) = at.and_then(|id| parents.get(id)) {
+        at = *parent;
+    }
+    at == before
+}
+
+/// An entry of the session; lines that never became one do not count.
+fn known(state: &SessionState, id: &EntryId) -> Option<NodeIx> {
+    if state.exists() { state.find(id) } else { None }
+}
+
+fn is_newer(state: &SessionState, ix: NodeIx, entry: &SessionEntry) -> bool {
+    let node = state.node(ix);
+    node.is_damaged() || (node.revision() < entry.revision() && state.parent_id(ix).as_ref() == entry.parent_id())
+}

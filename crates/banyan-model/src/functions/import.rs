@@ -1,0 +1,58 @@
+//! What came of taking in a file of somebody else's.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::SessionId;
+
+/// What came of an import: one report for each session in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportResponse {
+    /// What the file was taken for, for example `session-log`.
+    pub format: String,
+    /// True when nothing was written, because only the report was asked for.
+    pub dry_run: bool,
+    /// The sessions.
+    pub sessions: Vec<ImportedSession>,
+}
+
+/// What came of one session of an import.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportedSession {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its title.
+    pub title: String,
+    /// Whether it began with this import.
+    pub created: bool,
+    /// How many entries are new.
+    pub added: u64,
+    /// How many entries were there in an older form, and were replaced.
+    pub updated: u64,
+    /// How many entries were there already.
+    pub unchanged: u64,
+    /// How many attachments are new.
+    pub attachments: u64,
+    /// What the file did not say and had to be made up.
+    pub invented: Vec<ImportNote>,
+    /// What the file says and found no place.
+    pub not_placed: Vec<ImportNote>,
+    /// How many notes there were beyond those that are listed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_notes: u64,
+}
+
+/// One remark about a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportNote {
+    /// Where in the file, for example `line 7`; empty when it is about all of it.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// What it is.
+    pub note: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

@@ -1,0 +1,35 @@
+//! `POST /v1/import`: the body is the file.
+
+use std::io::Cursor;
+
+use axum::response::Response;
+use banyan::import::Mode;
+use hyper::Uri;
+
+use crate::body::Whole;
+use crate::caller::Caller;
+use crate::calls;
+use crate::history::yes_or_no;
+use crate::problem::Problem;
+use crate::resources::pairs;
+
+pub(super) async fn import(caller: Caller, uri: Uri, Whole(body): Whole) -> Result<Response, Problem> {
+    let mode = mode(&uri)?;
+    let summary = caller.store.import(&mut Cursor::new(body), mode).await?;
+    let summary = serde_json::to_string(&summary)
+        .map_err(|error| banyan::model::Error::storage(format!("the summary is no JSON: {error}")))?;
+    Ok(calls::json(summary))
+}
+
+fn mode(uri: &Uri) -> Result<Mode, Problem> {
+    let mut dry_run = None;
+    for (name, value) in pairs(uri.query())? {
+        if name != "dry_run" || dry_run.is_some() {
+            return Err(Problem::invalid(format!(
+                "`{name}` is not known in the query, or given twice; there is dry_run"
+            )));
+        }
+        dry_run = Some(yes_or_no(&name, &value)?);
+    }
+    Ok(if dry_run == Some(true) { Mode::DryRun } else { Mode::Write })
+}

@@ -1,0 +1,168 @@
+//! Sessions out of files: one source a file here, and one line in [`SOURCES`].
+//!
+//! A source says whether a file is one of its own by the file's first bytes, and reads it into sessions. Each session is then
+//! taken in by one commit, or not at all. Ids are the file's own or follow from it, so the same file twice changes nothing.
+
+mod session_log;
+
+use std::io::{BufRead, Seek};
+
+use banyan_core::decide::{self, AttachmentContent};
+use banyan_core::record::Attached;
+use banyan_log::SessionLog;
+use banyan_model::{AttachmentMeta, Error, ImportNote, ImportResponse, ImportedSession};
+
+use crate::attachments::content_of;
+use crate::{Banyan, Incoming, Taken};
+
+/// A file to read. Some are read from their end.
+pub trait Input: BufRead + Seek + Send {}
+
+impl<T: BufRead + Seek + Send> Input for T {}
+
+/// Whether an import is made, or only told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// It is made.
+    #[default]
+    Write,
+    /// Nothing is changed.
+    DryRun,
+}
+
+/// A form of file that sessions can be read from.
+pub(crate) struct Source {
+    /// What it is called.
+    name: &'static str,
+    /// Whether a file that begins like this is one.
+    recognise: fn(&[u8]) -> bool,
+    /// Reads it. Content of attachments goes into the store on the way.
+    read: fn(&Banyan, &mut dyn Input) -> Result<Vec<Found>, Error>,
+}
+
+/// All forms, in the order in which a file is tried.
+pub(crate) const SOURCES: &[Source] = &[session_log::SOURCE];
+
+/// A session that was found in a file.
+pub(crate) struct Found {
+    /// The session, without its attachments.
+    pub(crate) incoming: Incoming,
+    /// Its attachments.
+    pub(crate) attachments: Vec<(AttachmentMeta, Staged)>,
+    /// What had to be made up.
+    pub(crate) invented: Vec<ImportNote>,
+    /// What found no place.
+    pub(crate) not_placed: Vec<ImportNote>,
+    /// How many notes are not listed.
+    pub(crate) more_notes: u64,
+}
+
+/// Content that is in the store, and stays there at least for as long as this is held.
+pub struct Staged {
+    banyan: Banyan,
+    content: AttachmentContent,
+    pinned: String,
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        self.banyan.store.log.unpin_blob(&self.pinned);
+    }
+}
+
+impl Staged {
+    /// What is known of the content.
+    pub fn content(&self) -> &AttachmentContent {
+        &self.content
+    }
+}
+
+/// So many bytes are enough to know a file by.
+const BEGINNING: usize = 4096;
+
+impl Banyan {
+    /// Takes in the sessions of a file.
+    pub async fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Error> {
+        self.access.must_write()?;
+        let source = recognised(input)?;
+        let mut sessions = Vec::new();
+        for found in (source.read)(self, input)? {
+            sessions.push(self.take_found(found, mode).await?);
+        }
+        Ok(ImportResponse { format: source.name.to_owned(), dry_run: mode == Mode::DryRun, sessions })
+    }
+
+    /// Takes in a session that comes from elsewhere, with its ids, times, revisions and branches, all or nothing. What is
+    /// there already stays. Gives what came of it, and the keys of its metadata that this access has a value of its own for.
+    pub async fn take_in(&self, mut incoming: Incoming, mode: Mode) -> Result<(Taken, Vec<String>), Error> {
+        let (metadata, replaced) = self.access.scope.impose(incoming.meta.metadata.take())?;
+        incoming.meta.metadata = metadata;
+        let held = self.store.hold_or_begin(&self.access, &incoming.meta.session_id).await?;
+        let decided = held.decide(&self.store, |state, ctx| decide::import(state, incoming, ctx));
+        if mode == Mode::DryRun {
+            self.store.let_go(held);
+            return Ok((decided?.0.response, replaced));
+        }
+        Ok((self.store.carry_out(held, decided, None).await?, replaced))
+    }
+
+    /// Puts the content of an attachment into the store, to be taken in with a session.
+    pub fn stage(&self, bytes: &[u8]) -> Result<Staged, Error> {
+        self.access.must_write()?;
+        let most = self.store.settings.limits().max_attachment_bytes;
+        if bytes.len() as u64 > most {
+            let size = bytes.len();
+            return Err(Error::too_large(format!("an attachment has {size} bytes, and {most} are the most")));
+        }
+        let pinned = self.store.log.put_blob(bytes)?;
+        Ok(Staged { banyan: self.clone(), content: content_of(bytes), pinned })
+    }
+
+    async fn take_found(&self, found: Found, mode: Mode) -> Result<ImportedSession, Error> {
+        let Found { mut incoming, attachments, mut invented, not_placed, more_notes } = found;
+        let (session_id, title) = (incoming.meta.session_id.clone(), incoming.meta.title.clone());
+        incoming.attachments = attachments
+            .iter()
+            .map(|(attachment, staged)| Attached {
+                attachment: attachment.clone(),
+                blob: staged.content.blob.clone(),
+            })
+            .collect();
+        let (taken, replaced) = self.take_in(incoming, mode).await?;
+        invented.extend(replaced.into_iter().filter(|_| taken.created).map(|key| ImportNote {
+            place: "metadata".to_owned(),
+            note: format!("`{key}` is that of the one who imports"),
+        }));
+        let Taken { created, added, updated, unchanged, attachments } = taken;
+        Ok(ImportedSession {
+            session_id,
+            title,
+            created,
+            added,
+            updated,
+            unchanged,
+            attachments,
+            invented,
+            not_placed,
+            more_notes,
+        })
+    }
+}
+
+/// The form of a file, by its first bytes.
+fn recognised(input: &mut dyn Input) -> Result<&'static Source, Error> {
+    let broken = |error: std::io::Error| Error::invalid_request(format!("the file could not be read: {error}"));
+    let mut beginning = vec![0; BEGINNING];
+    let mut read = 0;
+    while read < BEGINNING {
+        match input.read(&mut beginning[read..]).map_err(broken)? {
+            0 => break,
+            more => read += more,
+        }
+    }
+    input.rewind().map_err(broken)?;
+    SOURCES.iter().find(|source| (source.recognise)(&beginning[..read])).ok_or_else(|| {
+        let names: Vec<&str> = SOURCES.iter().map(|source| source.name).collect();
+        Error::invalid_request(format!("the file is none that can be imported; there is {}", names.join(", ")))
+    })
+}

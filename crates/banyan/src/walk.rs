@@ -1,0 +1,174 @@
+//! All of a session, entry by entry, as it was at one moment: what exports are made of.
+
+use std::collections::VecDeque;
+
+use banyan_core::page::{self, Step, WalkOrder};
+use banyan_core::record::{self, Record, StoredRecord};
+use banyan_core::state::{Place, SessionState, Source};
+use banyan_log::{At, SessionLog};
+use banyan_model::{AttachmentMeta, EntryId, Error, Seq, SessionEntry, SessionId, SessionMeta};
+
+use crate::Banyan;
+use crate::bodies::Wanted;
+
+/// How many entries are read at once, and about how many bytes.
+const ENTRIES: usize = 256;
+const BYTES: usize = 1 << 20;
+
+/// A walk through a session. What changes meanwhile is not seen; what an entry says is read when its turn comes.
+pub struct Walk {
+    banyan: Banyan,
+    /// What the session is known by.
+    pub meta: SessionMeta,
+    /// Where its active path ends.
+    pub active_leaf: Option<EntryId>,
+    /// Its attachments, oldest first.
+    pub attachments: Vec<AttachmentMeta>,
+    sources: Vec<Source>,
+    metas: Vec<Place>,
+    /// The title, whatever becomes of it in `meta`.
+    title: String,
+    steps: std::vec::IntoIter<Planned>,
+    ready: VecDeque<Walked>,
+}
+
+/// One step of a walk.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Walked {
+    /// An entry.
+    Entry {
+        /// The entry. One whose content is lost is left out.
+        entry: SessionEntry,
+        /// Whether it is on the active path.
+        on_path: bool,
+    },
+    /// Another branch begins, of so many entries.
+    BranchBegins(usize),
+    /// The branch that began last has ended.
+    BranchEnds,
+}
+
+enum Planned {
+    Entry(Box<Wanted>, bool),
+    Say(Walked),
+}
+
+impl Banyan {
+    /// Begins a walk through a session.
+    pub fn walk(&self, id: &SessionId, order: WalkOrder) -> Result<Walk, Error> {
+        let planned = self.store.look(&self.access, id, |state| {
+            let steps: Vec<Planned> =
+                page::walk(state, order).into_iter().map(|step| Planned::of(state, step)).collect();
+            let mut attachments: Vec<AttachmentMeta> =
+                state.attachments().values().map(|attached| attached.attachment.clone()).collect();
+            attachments.sort_by(|a, b| (a.created_at, &a.attachment_id).cmp(&(b.created_at, &b.attachment_id)));
+            Walk {
+                banyan: self.clone(),
+                meta: state.meta().as_ref().clone(),
+                active_leaf: state.leaf_id(),
+                attachments,
+                sources: state.sources().to_vec(),
+                title: state.meta().title.clone(),
+                metas: state.metas_before(Seq(u64::MAX)).collect(),
+                steps: steps.into_iter(),
+                ready: VecDeque::new(),
+            }
+        })?;
+        planned.ok_or_else(|| Error::not_found(id))
+    }
+}
+
+impl Planned {
+    fn of(state: &SessionState, step: Step) -> Self {
+        match step {
+            Step::Entry(ix) => Self::Entry(Box::new(Wanted::of(state, ix)), state.on_path(ix)),
+            Step::BranchBegins(entries) => Self::Say(Walked::BranchBegins(entries)),
+            Step::BranchEnds => Self::Say(Walked::BranchEnds),
+        }
+    }
+}
+
+impl Walk {
+    /// The titles that the session had, and since when, oldest first; the last one is the one that it has.
+    pub fn titles(&self) -> Result<Vec<(i64, String)>, Error> {
+        let mut titles: Vec<(i64, String)> = Vec::new();
+        for place in &self.metas {
+            let line =
+                self.banyan.store.log.read(At::Live(&self.meta.session_id), place.offset, place.len as usize)?;
+            let Ok(stored) = record::parse_full(&line) else { continue };
+            let title = match stored.record {
+                StoredRecord::Own(Record::Created(created)) => Some(created.title),
+                StoredRecord::Own(Record::MetaSet(set)) => set.title,
+                StoredRecord::Own(Record::MetaPut(put)) => Some(put.meta.title),
+                _ => None,
+            };
+            let (Some(title), Some(envelope)) = (title, stored.envelope) else { continue };
+            if titles.last().is_none_or(|(_, last)| *last != title) {
+                titles.push((envelope.time_ms, title));
+            }
+        }
+        // The file may have become another session's, or say it in an old way.
+        if titles.last().is_none_or(|(_, last)| *last != self.title) {
+            return Ok(vec![(self.meta.created_at, self.title.clone())]);
+        }
+        Ok(titles)
+    }
+
+    /// Looks at the first entries without taking them.
+    pub fn peek(&mut self) -> Result<impl Iterator<Item = &SessionEntry>, Error> {
+        if self.ready.is_empty() {
+            self.read_on()?;
+        }
+        Ok(self.ready.iter().filter_map(|walked| match walked {
+            Walked::Entry { entry, .. } => Some(entry),
+            _ => None,
+        }))
+    }
+
+    fn read_on(&mut self) -> Result<(), Error> {
+        let (mut planned, mut entries, mut bytes) = (Vec::new(), 0, 0);
+        while entries < ENTRIES && bytes < BYTES {
+            let Some(step) = self.steps.next() else { break };
+            if let Planned::Entry(wanted, _) = &step {
+                entries += 1;
+                bytes += wanted.bytes();
+            }
+            planned.push(step);
+        }
+        let wanted: Vec<&Wanted> = planned
+            .iter()
+            .filter_map(|step| match step {
+                Planned::Entry(wanted, _) => Some(&**wanted),
+                Planned::Say(_) => None,
+            })
+            .collect();
+        let mut fetched = self.banyan.store.fetch_seen(&self.banyan.access, &self.sources, &wanted)?.into_iter();
+        for step in planned {
+            match step {
+                Planned::Say(walked) => self.ready.push_back(walked),
+                Planned::Entry(wanted, on_path) => {
+                    if let Some(fetched) = fetched.next().flatten() {
+                        self.ready.push_back(Walked::Entry { entry: wanted.entry(fetched), on_path });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Result<Walked, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.ready.is_empty() {
+            if self.steps.len() == 0 {
+                return None;
+            }
+            if let Err(error) = self.read_on() {
+                return Some(Err(error));
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
