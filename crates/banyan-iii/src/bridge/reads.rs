@@ -117,7 +117,8 @@ impl Bridge {
             }
             MainKind::Reference(main) => {
                 let listing = listed(&main, &request.session_id).await?;
-                let (meta, limit) = (listing.state.meta().as_ref().clone(), self.limits().page_size(request.limit));
+                let (meta, limit) =
+                    (listing.state.meta().as_ref().clone(), self.limits().page_size(request.limit));
                 answer(&banyan::turns_of(&listing, meta, request.cursor.as_deref(), limit)?)
             }
         }
