@@ -9,6 +9,7 @@ mod banyan_main;
 mod locks;
 mod main_instance;
 mod mutations;
+mod order;
 mod reads;
 mod recent;
 mod reference_main;
@@ -34,6 +35,7 @@ use reference_main::ReferenceMain;
 use seen::{Place, Seen};
 
 pub use main_instance::{Main, MainFailed};
+pub(crate) use order::parents_first;
 
 /// Serves every function of [`banyan::functions`] on what a main instance keeps.
 pub struct Bridge {

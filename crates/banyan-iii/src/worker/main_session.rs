@@ -1,6 +1,5 @@
 //! One session of a main instance, told as events, parents before children.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use banyan::model::{
@@ -12,7 +11,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::bridge::Main;
+use crate::bridge::{Main, parents_first};
 
 #[derive(Deserialize)]
 struct Entries {
@@ -61,25 +60,6 @@ fn updated(session: &SessionId, entry: &SessionEntry) -> Option<EventPayload> {
             timestamp: entry.timestamp,
         })
     })
-}
-
-/// Each entry after the one that it follows. Those whose parent is not there come as if they had none.
-fn parents_first(entries: Vec<SessionEntry>) -> Vec<SessionEntry> {
-    let here: std::collections::HashSet<_> = entries.iter().map(|entry| entry.id().clone()).collect();
-    let mut children: HashMap<_, Vec<SessionEntry>> = HashMap::new();
-    let mut ready: VecDeque<SessionEntry> = VecDeque::new();
-    for entry in entries {
-        match entry.parent_id().filter(|parent| here.contains(*parent)).cloned() {
-            Some(parent) => children.entry(parent).or_default().push(entry),
-            None => ready.push_back(entry),
-        }
-    }
-    let mut ordered = Vec::new();
-    while let Some(entry) = ready.pop_front() {
-        ready.extend(children.remove(entry.id()).unwrap_or_default());
-        ordered.push(entry);
-    }
-    ordered
 }
 
 async fn ask<A: DeserializeOwned>(main: &dyn Main, function_id: &str, id: &SessionId) -> Result<A, String> {

@@ -12,8 +12,8 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 pub(super) struct Pace(DefaultDirectRateLimiter);
 
 /// So many updates a second, and so many at once after a while without any.
-const A_SECOND: NonZeroU32 = NonZeroU32::new(2500).unwrap();
-const AT_ONCE: NonZeroU32 = NonZeroU32::new(250).unwrap();
+const A_SECOND: NonZeroU32 = NonZeroU32::new(1000).unwrap();
+const AT_ONCE: NonZeroU32 = NonZeroU32::new(32).unwrap();
 
 impl Default for Pace {
     fn default() -> Self {

@@ -6,6 +6,7 @@ use banyan::rules::state::{NodeIx, SessionState};
 use serde::Serialize;
 
 use super::LIST_ENTRIES;
+use crate::bridge::parents_first;
 
 /// See the module.
 pub(in crate::bridge) struct Listing {
@@ -31,6 +32,7 @@ impl Listing {
         leaf: Option<EntryId>,
     ) -> Result<Self, Error> {
         let mut state = SessionState::begin(id.clone());
+        let entries = parents_first(entries);
         // A leaf that is not listed is none to read.
         let leaf = leaf.as_ref().filter(|leaf| entries.iter().any(|entry| entry.id() == *leaf));
         let lines = entries.iter().map(|entry| Line::Entry { entry });
