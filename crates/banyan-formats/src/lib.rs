@@ -1,8 +1,9 @@
 //! Sessions in the forms that others read and write, each in a room of its own.
 //!
-//! Everything here is computed from entries and made into entries. Nothing is stored, nothing is read from a file,
-//! a clock or the network.
+//! Everything here is computed from entries and made into entries. Nothing is stored, nothing is read from a clock or the
+//! network; what is read or written as a stream is the caller's.
 
 mod body;
 pub mod history;
+pub mod opa;
 pub mod shapes;
