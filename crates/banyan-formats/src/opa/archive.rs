@@ -188,7 +188,7 @@ impl<R: Read + Seek> Archive<R> {
     /// A file's content, as a stream. Several can be read side by side.
     pub fn read(&self, path: &str) -> Result<Content<'_>, Error> {
         match self.zip.find(path) {
-            Some(entry) => self.zip.content(entry),
+            Some(entry) => self.zip.content_again(entry),
             None => Err(Error::Invalid(format!("the archive has no file `{}`", safe_display(path)))),
         }
     }

@@ -7,7 +7,7 @@ use super::archive::{Archive, File, History, Kind};
 use super::container::{Container, Stored};
 use super::digest::{Algorithm, Digesting, Digests, hex};
 use super::error::{Error, Why};
-use super::extension::{EXTENSION_URI, Extension, FOLDER, INFO, Info};
+use super::extension::{EXTENSION_URI, Extension, FOLDER, INFO, Info, Sum};
 use super::index::{self, Asset};
 use super::limits::Limits;
 use super::manifest::{Manifest, safe_display};
@@ -17,6 +17,8 @@ use super::sources;
 use super::split::{Document, Piece};
 
 const ATTACHMENTS: &str = "session/attachments/";
+/// How much is unpacked at a time.
+const BUFFER: usize = 128 << 10;
 /// How many names a reason or a remark lists.
 const LISTED: usize = 10;
 
@@ -35,8 +37,8 @@ pub(crate) fn check<R: Read + Seek>(reader: R, limits: &Limits) -> Result<Archiv
     let layout = Layout::of(&manifest, &zip, &mut remarks)?;
     let papers = Papers::read(&zip, bytes, limits)?;
 
-    let mut pass = Pass { zip: &zip, limits, layout: &layout, seen: Seen::default() };
-    let wanted = wanted(&manifest, &papers, &zip);
+    let mut pass = Pass { zip: &zip, limits, layout: &layout, buffer: vec![0; BUFFER], seen: Seen::default() };
+    let wanted = wanted(&manifest, &papers);
     let mut digests = HashMap::new();
     for entry in zip.entries.iter().filter(|entry| !entry.is_directory()) {
         digests.insert(entry.name.clone(), pass.read(entry, &wanted)?);
@@ -134,15 +136,12 @@ impl Layout {
     }
 }
 
-/// Which digests the entries are needed with.
-fn wanted<R: Read + Seek>(manifest: &Manifest, papers: &Papers, zip: &Container<R>) -> Vec<Algorithm> {
+/// Which digests a signature needs the entries with.
+fn wanted(manifest: &Manifest, papers: &Papers) -> Vec<Algorithm> {
     let mut wanted = BTreeSet::new();
     if papers.is_signed() {
         let named = manifest.sections.iter().flat_map(|section| &section.attributes);
         wanted.extend(named.filter_map(|(name, _)| Algorithm::named(name.strip_suffix("-Digest")?)));
-    }
-    if zip.find(INFO).is_some() {
-        wanted.insert(Algorithm::Sha256);
     }
     wanted.into_iter().collect()
 }
@@ -169,14 +168,18 @@ struct Pass<'a, R> {
     zip: &'a Container<R>,
     limits: &'a Limits,
     layout: &'a Layout,
+    buffer: Vec<u8>,
     seen: Seen,
 }
 
 impl<R: Read + Seek> Pass<'_, R> {
     /// Reads one entry to its end.
     fn read(&mut self, entry: &Stored, wanted: &[Algorithm]) -> Result<Digests, Error> {
-        let mut content = Digesting::new(self.zip.content(entry)?, wanted);
         let name = entry.name.as_str();
+        let is_said = name == self.layout.prompt || Some(name) == self.layout.history.as_deref();
+        let is_ours = is_said && !wanted.contains(&Algorithm::Sha256) && self.zip.find(INFO).is_some();
+        let more = if is_ours { &[Algorithm::Sha256][..] } else { &[] };
+        let mut content = Digesting::new(self.zip.content(entry)?, &[wanted, more].concat());
         if name == self.layout.prompt {
             let bytes = collect(entry, &mut content, self.limits.prompt_size)?;
             let text = String::from_utf8(bytes);
@@ -199,8 +202,14 @@ impl<R: Read + Seek> Pass<'_, R> {
         } else if name == INFO {
             self.seen.info = Some(collect(entry, &mut content, self.limits.part_size)?);
         }
-        io::copy(&mut content, &mut io::sink()).map_err(|error| Error::of_entry(name, error))?;
-        Ok(content.finish())
+        loop {
+            match content.read(&mut self.buffer) {
+                Ok(0) => return Ok(content.finish()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::of_entry(name, error)),
+            }
+        }
     }
 
     fn history(&mut self, name: &str, input: impl Read) -> Result<(), Error> {
@@ -358,11 +367,12 @@ fn own_extension<R: Read + Seek>(
         ));
         return None;
     }
-    let is_same = |path: &str, sha256: &str| {
-        let found = digests.get(path).and_then(|digests| digests.get(Algorithm::Sha256));
-        found.is_some_and(|found| hex(found) == sha256)
+    let is_same = |path: &str, sum: &Sum| {
+        let Some(entry) = zip.find(path) else { return false };
+        let sha256 = digests.get(path).and_then(|digests| digests.get(Algorithm::Sha256)).map(hex);
+        (entry.size, entry.crc32) == (sum.size, sum.crc32) && (sum.sha256.is_none() || sum.sha256 == sha256)
     };
-    let changed = info.files.iter().filter(|(path, sha256)| !is_same(path, sha256)).map(|(path, _)| path.clone());
+    let changed = info.files.iter().filter(|(path, sum)| !is_same(path, sum)).map(|(path, _)| path.clone());
     let mut changed: Vec<String> = changed.collect();
     // What was added that messages may show is a change as well.
     let added = zip.entries.iter().map(|entry| &entry.name).filter(|name| {

@@ -15,7 +15,18 @@ pub(crate) const INFO: &str = "META-INF/extensions/banyan-session/info.json";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Info {
     pub version: u32,
-    pub files: BTreeMap<String, String>,
+    pub files: BTreeMap<String, Sum>,
+}
+
+/// What a file looked like. Attachments are compared by size and checksum: this finds what somebody edited, and is no proof of
+/// who did. That is what signatures are for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sum {
+    pub size: u64,
+    pub crc32: u32,
+    /// The SHA-256 in hex, of the prompt and the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// A session's own records, found in an archive.

@@ -37,7 +37,12 @@ impl Manifest {
     /// Reads a manifest, or a signature file, which has the same form.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         let mut sections = sections(bytes)?.into_iter();
-        let main = sections.next().map(|section| section.attributes).unwrap_or_default();
+        let mut main = Vec::new();
+        if let Some(section) = sections.next() {
+            // The first section is about the whole archive, even one that gives a name.
+            main.extend(section.name.map(|name| ("Name".to_owned(), name)));
+            main.extend(section.attributes);
+        }
         Ok(Self { attributes: main, sections: sections.collect() })
     }
 

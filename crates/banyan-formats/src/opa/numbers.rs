@@ -42,9 +42,12 @@ fn spelled(text: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn are_exact(text: &str) -> bool {
     spelled(text).all(|number| {
         // Nearly all are short whole numbers.
-        let plain = number.len() < 16 && number.bytes().all(|byte| byte.is_ascii_digit());
-        (plain && (number.len() == 1 || !number.starts_with('0')))
-            || serde_json::from_str::<serde_json::Value>(number).is_ok_and(|value| value.to_string() == number)
+        let is_plain = number.len() < 16 && number.bytes().all(|byte| byte.is_ascii_digit());
+        if is_plain {
+            return number.len() == 1 || !number.starts_with('0');
+        }
+        let written = serde_json::from_str::<serde_json::Number>(number).map(|number| number.to_string());
+        written.is_ok_and(|written| written == number)
     })
 }
 

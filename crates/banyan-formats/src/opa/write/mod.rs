@@ -7,7 +7,7 @@ mod head;
 mod history;
 mod places;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read, Write};
 
 use banyan_model::{AgentMessage, AttachmentMeta, ContentBlock, EntryId, Object};
@@ -24,7 +24,7 @@ pub use self::history::HistoryWriter;
 use self::places::{Placed, is_own};
 use super::digest::{Counting, hex};
 use super::error::Error;
-use super::extension::{FOLDER, INFO, Info};
+use super::extension::{FOLDER, INFO, Info, Sum};
 use super::manifest::{Manifest, safe_display};
 use super::mark::Mark;
 use super::mime;
@@ -36,6 +36,7 @@ use super::{HISTORY, PROMPT, PROMPT_FILLER};
 const THE_DAY: i64 = 315_532_800;
 /// Text is packed quickly; the last few percent would cost several times as long.
 const TEXT: u32 = 1;
+const BUFFER: usize = 128 << 10;
 
 /// An entry of the session's active path.
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +131,9 @@ pub struct Writer<'a, W: Write> {
     head: Head,
     options: Options<'a>,
     placed: Placed,
+    names: HashSet<String>,
+    /// What everybody sees of it, for the session's own records.
+    visible: BTreeMap<String, Sum>,
     written: Written,
 }
 
@@ -143,7 +147,8 @@ impl<'a, W: Write> Writer<'a, W> {
         let zip = ZipArchiveWriter::new(out);
         let (placed, mut written) = (Placed::default(), Written::default());
         written.extension = (!options.plain).then(Vec::new);
-        let mut writer = Self { zip, manifest, head, options, placed, written };
+        let (names, visible) = (HashSet::new(), BTreeMap::new());
+        let mut writer = Self { zip, manifest, head, options, placed, names, visible, written };
         if writer.options.sign.is_none() {
             let manifest = writer.manifest.write();
             writer.add(MANIFEST, TEXT, |out| Ok(out.write_all(&manifest)?))?;
@@ -202,10 +207,7 @@ impl<'a, W: Write> Writer<'a, W> {
             return Ok(());
         }
         self.written.attachments += 1;
-        let found = self.add(&path, packing(&meta.mime), |out| {
-            io::copy(content, out)?;
-            Ok(())
-        })?;
+        let found = self.add(&path, packing(&meta.mime), |out| copy(content, out))?;
         if found != digest {
             let (id, found) = (&meta.attachment_id, hex(&found));
             return Err(Error::Invalid(format!(
@@ -242,10 +244,7 @@ impl<'a, W: Write> Writer<'a, W> {
         if path::source_flaw(path).is_some() || path.ends_with('/') || is_own(path) {
             return Err(Error::Invalid(format!("`{}` is no path for data", safe_display(path))));
         }
-        self.add(path, packing(mime::by_name(path)), |out| {
-            io::copy(content, out)?;
-            Ok(())
-        })?;
+        self.add(path, packing(mime::by_name(path)), |out| copy(content, out))?;
         Ok(())
     }
 
@@ -259,18 +258,14 @@ impl<'a, W: Write> Writer<'a, W> {
             return Err(Error::Invalid("a plain archive has no records of the session".to_owned()));
         };
         names.push(name.to_owned());
-        self.add(&path, TEXT, |out| {
-            io::copy(content, out)?;
-            Ok(())
-        })?;
+        self.add(&path, TEXT, |out| copy(content, out))?;
         Ok(())
     }
 
     /// Writes what is left, and says what the archive holds.
     pub fn finish(mut self) -> Result<(W, Written), Error> {
         if self.written.extension.is_some() {
-            let visible = self.written.files.iter().filter(|(path, ..)| !path.starts_with("META-INF/"));
-            let files: BTreeMap<_, _> = visible.map(|(path, _, sha256)| (path.clone(), sha256.clone())).collect();
+            let files = std::mem::take(&mut self.visible);
             let info = serde_json::to_vec(&Info { version: 1, files }).unwrap_or_default();
             self.add(INFO, TEXT, |out| Ok(out.write_all(&info)?))?;
         }
@@ -298,7 +293,7 @@ impl<'a, W: Write> Writer<'a, W> {
         level: u32,
         write: impl FnOnce(&mut dyn Write) -> Result<(), Error>,
     ) -> Result<[u8; 32], Error> {
-        if self.written.files.iter().any(|(known, ..)| known == path) {
+        if !self.names.insert(path.to_owned()) {
             return Err(Error::Invalid(format!("`{}` is written twice", safe_display(path))));
         }
         let file = self.zip.new_file(path).compression_method(CompressionMethod::DEFLATE);
@@ -310,7 +305,12 @@ impl<'a, W: Write> Writer<'a, W> {
         let (encoder, crc, size, digest) = out.finish();
         encoder.finish()?;
         entry.finish(DataDescriptorOutput::new(crc, size)).map_err(Error::writing)?;
-        self.written.files.push((path.to_owned(), size, hex(&digest)));
+        let sha256 = hex(&digest);
+        if !path.starts_with("META-INF/") {
+            let sum = Sum { size, crc32: crc, sha256: is_own(path).then(|| sha256.clone()) };
+            self.visible.insert(path.to_owned(), sum);
+        }
+        self.written.files.push((path.to_owned(), size, sha256));
         Ok(digest)
     }
 }
@@ -318,6 +318,19 @@ impl<'a, W: Write> Writer<'a, W> {
 impl<W: Write> std::fmt::Debug for Writer<'_, W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer").field("written", &self.written).finish_non_exhaustive()
+    }
+}
+
+/// Copies a stream in pieces that are worth a call.
+fn copy(content: &mut dyn Read, out: &mut dyn Write) -> Result<(), Error> {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        match content.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => out.write_all(&buffer[..read])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
