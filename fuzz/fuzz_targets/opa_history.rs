@@ -25,7 +25,10 @@ fuzz_target!(|data: &[u8]| {
     let mut text = String::new();
     again.read("session/history.json").unwrap().read_to_string(&mut text).unwrap();
     // Text that no value holds (half a surrogate pair) is compared as it is spelled only.
-    let (Ok(given), Ok(found)) = (serde_json::from_slice::<Value>(data), serde_json::from_str::<Value>(&text)) else { return };
+    let (Ok(given), Ok(found)) = (serde_json::from_slice::<Value>(data), serde_json::from_str::<Value>(&text))
+    else {
+        return;
+    };
     let has_file = data.windows(6).any(|word| word == b"\"file\"");
     if !has_file {
         assert_eq!(given["messages"], found["messages"]);

@@ -196,7 +196,7 @@ impl<R: Read + Seek> Pass<'_, R> {
                 self.history(name, &mut content)?;
             }
         } else if name == self.layout.index {
-            if entry.size <= self.limits.part_size {
+            if entry.size <= self.limits.part_size / 4 {
                 self.seen.index = Some(collect(entry, &mut content, self.limits.part_size)?);
             }
         } else if name == INFO {

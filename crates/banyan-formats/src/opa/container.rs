@@ -11,7 +11,7 @@ use rawzip::{
 };
 
 use super::error::{Error, Why};
-use super::limits::{Limits, NAME, RATIO_FROM};
+use super::limits::{Limits, NAME, NAMES, RATIO_FROM};
 use super::manifest::safe_display;
 use super::path;
 
@@ -139,7 +139,7 @@ fn list<R: Read + Seek>(
     if zip.entries_hint() > limits.entries as u64 {
         return Err(too_many());
     }
-    let (mut entries, mut total) = (Vec::new(), 0_u64);
+    let (mut entries, mut total, mut names) = (Vec::new(), 0_u64, 0);
     let mut found = zip.entries(buffer);
     while let Some(entry) = found.next_entry().map_err(Error::of_zip)? {
         if entries.len() == limits.entries {
@@ -157,6 +157,13 @@ fn list<R: Read + Seek>(
             Err(_) => return Err(Error::refused(Why::UnsafePath, "the name of an entry is not UTF-8")),
         };
         path::check("entry", &name)?;
+        names += name.len();
+        if names > NAMES {
+            return Err(Error::refused(
+                Why::TooLarge,
+                format!("the names of entries have more than {NAMES} bytes"),
+            ));
+        }
         let refused = |why, what: &str| Error::refused(why, format!("the entry `{}` {what}", safe_display(&name)));
         let (size, packed) = (entry.uncompressed_size_hint(), entry.compressed_size_hint());
         let kind = entry.mode().value() & 0o170_000;

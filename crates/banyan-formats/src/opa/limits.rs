@@ -11,7 +11,7 @@ pub struct Limits {
     pub total_size: u64,
     /// How many times larger than packed an entry of more than a mebibyte may be. Text reaches 50, nothing honest 250.
     pub ratio: u64,
-    /// How many bytes the manifest, the signature file and the index may have, each.
+    /// How many bytes the manifest and the signature file may have, each; the index has a quarter.
     pub part_size: u64,
     /// How many bytes the prompt may have.
     pub prompt_size: u64,
@@ -30,9 +30,9 @@ impl Default for Limits {
             entry_size: 16 << 30,
             total_size: 64 << 30,
             ratio: 250,
-            part_size: 32 << 20,
+            part_size: 16 << 20,
             prompt_size: 16 << 20,
-            message_size: 48 << 20,
+            message_size: 24 << 20,
             image_size: 16 << 20,
             kept_history: 16 << 20,
         }
@@ -45,3 +45,5 @@ pub(crate) const DEPTH: usize = 100;
 pub(crate) const RATIO_FROM: u64 = 1 << 20;
 /// How many bytes a name may have.
 pub(crate) const NAME: usize = 1024;
+/// How many bytes all names together may have.
+pub(crate) const NAMES: usize = 16 << 20;

@@ -85,7 +85,7 @@ fn through_a_file(attachment_size: u64, messages: u64) {
 
 #[test]
 fn an_archive_that_does_not_fit_its_share_of_memory_is_read_and_written() {
-    through_a_file(96 << 20, 60_000);
+    through_a_file(48 << 20, 30_000);
     let Some(peak) = peak() else { return };
     assert!(peak < 200 << 20, "{} MiB", peak >> 20);
 }
