@@ -20,6 +20,7 @@ mod numbers;
 mod path;
 mod read;
 mod render;
+mod rest;
 mod signature;
 mod sources;
 mod split;

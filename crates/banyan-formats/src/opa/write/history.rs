@@ -6,7 +6,8 @@ use banyan_model::{AgentMessage, EntryId};
 
 use super::super::error::Error;
 use super::super::mark::Mark;
-use super::super::render::{Outgoing, Places, render, rest_of, role};
+use super::super::render::{Outgoing, Places, render, role};
+use super::super::rest::rest_of;
 use super::Entry;
 use super::places::Placed;
 
