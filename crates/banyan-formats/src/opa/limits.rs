@@ -19,6 +19,8 @@ pub struct Limits {
     pub message_size: usize,
     /// How many bytes a picture may have that is put into its message; a larger one is only an attachment.
     pub image_size: u64,
+    /// How many bytes all pictures together may have that are put into messages; the others are only attachments.
+    pub images_size: u64,
     /// A history of at most so many bytes is kept in memory after the check, and not unpacked twice.
     pub kept_history: u64,
 }
@@ -34,6 +36,7 @@ impl Default for Limits {
             prompt_size: 16 << 20,
             message_size: 24 << 20,
             image_size: 16 << 20,
+            images_size: 32 << 20,
             kept_history: 16 << 20,
         }
     }

@@ -108,7 +108,12 @@ fn given_a_long_session_when_it_is_written_then_it_comes_in_pieces_of_a_bounded_
         call(&store, "append-many", json!({"session_id": "s", "messages": messages}));
     }
     for target in Target::ALL {
-        let request = banyan::export::ExportRequest { session_id: "s".into(), target, redaction: Redaction::Off };
+        let request = banyan::export::ExportRequest {
+            session_id: "s".into(),
+            target,
+            redaction: Redaction::Off,
+            plain: false,
+        };
         let mut export = store.export(&request).unwrap();
         // What is written after an export began is not in it.
         call(&store, "append", json!({"session_id": "s", "message": user("too late")}));

@@ -125,7 +125,8 @@ impl<R: Read + Seek> Messages<'_, R> {
             return Ok(Some(ContentBlock::text(format!("[`{path}` is missing from the archive]"))));
         };
         let attachment_id = (self.attachments)(file);
-        if kind == "image" && file.size <= archive.limits.image_size {
+        if kind == "image" && file.size <= archive.limits.image_size && file.size <= self.images_left {
+            self.images_left -= file.size;
             mark.paths.push(path.to_owned());
             return self.picture(file, media_type, attachment_id).map(Some);
         }

@@ -73,6 +73,8 @@ pub struct Messages<'a, R> {
     open_calls: VecDeque<(String, String)>,
     /// Short hashes of the ids that the history gave.
     given_ids: HashSet<u64>,
+    /// How many bytes of pictures may still be put into messages.
+    images_left: u64,
     ready: VecDeque<Imported>,
     report: Report,
 }
@@ -93,6 +95,7 @@ impl<'a, R: Read + Seek> Messages<'a, R> {
             last_time: created.and_then(milliseconds).unwrap_or_default(),
             open_calls: VecDeque::new(),
             given_ids: HashSet::new(),
+            images_left: archive.limits.images_size,
             ready: VecDeque::new(),
             report: Report::default(),
         })
