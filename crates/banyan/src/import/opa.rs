@@ -139,7 +139,7 @@ fn restored<R: Read + Seek>(archive: &Archive<R>, staged: &Contents) -> Result<F
 fn told<R: Read + Seek>(banyan: &Banyan, archive: &Archive<R>, staged: &Contents) -> Result<Found, Error> {
     let session_id = archive.session_id();
     let changed = archive.extension().map(|records| records.changed.clone()).unwrap_or_default();
-    let mut there = if changed.is_empty() { There::default() } else { There::of(banyan, &session_id)? };
+    let mut there = There::of(banyan, &session_id, !changed.is_empty())?;
     let kept = |file: &File| staged.contains_key(&file.path).then(|| file.attachment_id());
     let mut messages = archive.messages(kept).map_err(refused)?;
     let (mut made, mut size) = (Vec::new(), 0);
@@ -271,10 +271,12 @@ impl Times {
     }
 }
 
-/// Entries of the session that are there already. A change that was made to an archive on its way wins over them.
-#[derive(Default)]
+/// Entries of the session that are there already. Ids follow from where a message stands, so another archive of the same session
+/// can mean another message by the same id: that one becomes a branch, and none is lost.
 struct There {
     entries: HashMap<EntryId, Known>,
+    /// Whether somebody changed an archive of our own on its way. The change wins over what is there.
+    changed: bool,
     last: Option<EntryId>,
 }
 
@@ -283,16 +285,16 @@ struct Known {
     /// The entry before it that has a place in a history.
     follows: Option<EntryId>,
     revision: Revision,
-    message: blake3::Hash,
+    message: Option<blake3::Hash>,
 }
 
 impl There {
-    fn of(banyan: &Banyan, session_id: &SessionId) -> Result<Self, Error> {
+    fn of(banyan: &Banyan, session_id: &SessionId, changed: bool) -> Result<Self, Error> {
+        let mut there = Self { entries: HashMap::new(), changed, last: None };
         let walk = match banyan.walk(session_id, WalkOrder::Taken) {
-            Err(error) if error.code == ErrorCode::NotFound => return Ok(Self::default()),
+            Err(error) if error.code == ErrorCode::NotFound => return Ok(there),
             walk => walk?,
         };
-        let mut there = Self::default();
         let mut unseen: HashMap<EntryId, Option<EntryId>> = HashMap::new();
         for step in walk {
             let Walked::Entry { entry, .. } = step? else { continue };
@@ -302,7 +304,7 @@ impl There {
             };
             match entry {
                 SessionEntry::Message(entry) if has_place(&entry) => {
-                    let message = blake3::hash(entry.message.get().as_bytes());
+                    let message = entry.message.parse().ok().and_then(|message| fingerprint(&message));
                     let known = Known { parent_id: entry.parent_id, follows, revision: entry.revision, message };
                     there.entries.insert(entry.id, known);
                 }
@@ -315,25 +317,21 @@ impl There {
     /// Puts an entry after the one before it.
     fn place(&mut self, imported: Imported) -> Result<MessageEntry, Error> {
         let Imported { mut entry_id, message, origin } = imported;
-        let timestamp = message.timestamp();
+        let (timestamp, hash) = (message.timestamp(), fingerprint(&message));
         let message = Raw::of(&message)
             .map_err(|error| Error::invalid_request(format!("a message cannot be kept: {error}")))?;
-        let mut parent_id = self.last.clone();
-        let hash = blake3::hash(message.get().as_bytes());
-        let mut revision = Revision::default();
-        match self.entries.get(&entry_id) {
-            // It follows another one now, so it is another entry.
-            Some(known) if known.follows != parent_id => {
-                let parent = parent_id.as_ref().map(EntryId::as_str).unwrap_or_default();
-                let words = format!("{entry_id}\n{parent}\n{hash}");
-                let bytes = *blake3::hash(words.as_bytes()).as_bytes().first_chunk().unwrap_or(&[0; 16]);
-                entry_id = EntryId::from_uuid(uuid::Builder::from_random_bytes(bytes).into_uuid());
-            }
-            Some(known) => {
+        let (mut parent_id, mut revision) = (self.last.clone(), Revision::default());
+        if let Some(known) = self.entries.get(&entry_id) {
+            let is_same = known.message == hash;
+            // The history names entries of our own; those that it does not name may be others.
+            let is_named = origin.get("opa").and_then(|opa| opa.get("entry")) == Some(&Value::Bool(true));
+            let is_edited_here = known.revision != Revision::default();
+            if known.follows != parent_id || !(is_same || is_named || is_edited_here || self.changed) {
+                entry_id = another(&entry_id, parent_id.as_ref(), message.get());
+            } else {
                 parent_id = known.parent_id.clone();
-                revision = Revision(known.revision.get() + u64::from(known.message != hash));
+                revision = Revision(known.revision.get() + u64::from(!is_same && self.changed));
             }
-            None => {}
         }
         self.last = Some(entry_id.clone());
         Ok(MessageEntry { id: entry_id, parent_id, timestamp, revision, origin: Some(origin), message })
@@ -349,4 +347,17 @@ fn has_place(entry: &MessageEntry) -> bool {
         Ok(_) => true,
         Err(_) => false,
     }
+}
+
+/// What a message says, however it is spelled.
+fn fingerprint(message: &AgentMessage) -> Option<blake3::Hash> {
+    Raw::of(message).ok().map(|text| blake3::hash(text.get().as_bytes()))
+}
+
+/// An id for a message whose own is taken: always the same for the same message in the same place.
+fn another(taken: &EntryId, parent: Option<&EntryId>, message: &str) -> EntryId {
+    let parent = parent.map(EntryId::as_str).unwrap_or_default();
+    let hash = blake3::hash(format!("{taken}\n{parent}\n{message}").as_bytes());
+    let bytes = hash.as_bytes().first_chunk().copied().unwrap_or_default();
+    EntryId::from_uuid(uuid::Builder::from_random_bytes(bytes).into_uuid())
 }
