@@ -119,7 +119,7 @@ pub struct Export(Way);
 
 enum Way {
     /// Told step by step.
-    Told(Told),
+    Told(Box<Told>),
     /// Written elsewhere, and taken from there.
     Archive(opa::Archive),
 }
@@ -179,7 +179,7 @@ impl Banyan {
             Target::Markdown => markdown::begin(&mut source)?,
             Target::Html => html::begin(&mut source)?,
         };
-        Ok(Export(Way::Told(Told { source, telling: Some(telling.map_err(unwritten)?) })))
+        Ok(Export(Way::Told(Box::new(Told { source, telling: Some(telling.map_err(unwritten)?) }))))
     }
 }
 

@@ -39,8 +39,11 @@ pub(crate) struct Source {
     /// Whether a file that begins like this is one.
     recognise: fn(&[u8]) -> bool,
     /// Reads it. Content of attachments goes into the store on the way.
-    read: fn(&Banyan, &mut dyn Input, Mode) -> Result<Vec<Found>, Error>,
+    read: Reading,
 }
+
+/// Reads the sessions of a file. In a dry run nothing is stored.
+type Reading = fn(&Banyan, &mut dyn Input, Mode) -> Result<Vec<Found>, Error>;
 
 /// All forms, in the order in which a file is tried.
 pub(crate) const SOURCES: &[Source] = &[session_log::SOURCE, opa::SOURCE];
