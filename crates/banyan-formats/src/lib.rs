@@ -1,12 +1,13 @@
 //! Sessions in the forms that others read and write, each in a room of its own.
 //!
-//! Everything here is computed from entries and made into entries. Nothing is stored, nothing is read from a file,
-//! a clock or the network.
+//! Everything here is computed from entries and made into entries. Nothing is stored, nothing is read from a clock or the
+//! network; what is read or written as a stream is the caller's.
 
 pub mod audit;
 mod body;
 pub mod document;
 pub mod history;
+pub mod opa;
 pub mod redact;
 pub mod session_log;
 pub mod shapes;

@@ -1,5 +1,7 @@
 //! The seam: what the store asks of an engine that keeps records.
 
+use std::io;
+
 use banyan_core::born::Born;
 use banyan_model::{CommitNo, SessionId};
 
@@ -47,11 +49,17 @@ pub trait SessionLog: Send + Sync + 'static {
     /// It cannot be removed until [`unpin_blob`](Self::unpin_blob) was called as often.
     fn put_blob(&self, bytes: &[u8]) -> Result<BlobHash, LogError>;
 
+    /// The same for content that is too much to be held: its hash is known, and checked while it is written.
+    fn put_blob_from(&self, hash: &str, content: &mut dyn io::Read) -> Result<(), LogError>;
+
     /// Says that the commit which put the blob is over, one way or the other.
     fn unpin_blob(&self, hash: &str);
 
     /// Content by its hash; `None` when it is not there or is not what its hash says.
     fn get_blob(&self, hash: &str) -> Result<Option<Vec<u8>>, LogError>;
+
+    /// The same piece by piece. Whoever reads it to its end compares the hash.
+    fn open_blob(&self, hash: &str) -> Result<Option<Box<dyn io::Read + Send>>, LogError>;
 
     /// Removes content unless it is pinned or, asked while it cannot be pinned, `unused` says no.
     fn remove_blob(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError>;

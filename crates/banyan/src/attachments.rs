@@ -1,5 +1,7 @@
 //! Files beside the conversation.
 
+use std::io;
+
 use banyan_core::content;
 use banyan_core::decide::{self, AttachmentContent};
 use banyan_core::record::Head;
@@ -20,6 +22,26 @@ use crate::store::Store;
 pub fn content_of(bytes: &[u8]) -> AttachmentContent {
     let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     AttachmentContent { size: bytes.len() as u64, sha256, blob: blake3::hash(bytes).to_hex().to_string() }
+}
+
+/// The same of bytes that are not held.
+pub(crate) fn content_of_stream(mut input: impl io::Read) -> io::Result<AttachmentContent> {
+    let (mut sha256, mut blob, mut size) = (Sha256::new(), blake3::Hasher::new(), 0);
+    let mut piece = vec![0; 256 << 10];
+    loop {
+        match input.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => {
+                sha256.update(&piece[..read]);
+                blob.update(&piece[..read]);
+                size += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let sha256 = sha256.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(AttachmentContent { size, sha256, blob: blob.finalize().to_hex().to_string() })
 }
 
 impl Banyan {

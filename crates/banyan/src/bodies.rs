@@ -14,6 +14,7 @@ use banyan_model::{
 use crate::store::Store;
 
 /// Where to find what an entry says.
+#[derive(Clone)]
 pub(crate) struct Wanted {
     pub(crate) entry_id: EntryId,
     parent_id: Option<EntryId>,

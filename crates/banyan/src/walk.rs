@@ -1,12 +1,14 @@
 //! All of a session, entry by entry, as it was at one moment: what exports are made of.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use banyan_core::page::{self, Step, WalkOrder};
 use banyan_core::record::{self, Record, StoredRecord};
 use banyan_core::state::{Place, SessionState, Source};
-use banyan_log::{At, SessionLog};
-use banyan_model::{AttachmentMeta, EntryId, Error, Seq, SessionEntry, SessionId, SessionMeta};
+use banyan_log::{At, BlobHash, SessionLog};
+use banyan_model::{
+    AttachmentId, AttachmentMeta, EntryId, Error, MessageEntry, Seq, SessionEntry, SessionId, SessionMeta,
+};
 
 use crate::Banyan;
 use crate::bodies::Wanted;
@@ -16,6 +18,7 @@ const ENTRIES: usize = 256;
 const BYTES: usize = 1 << 20;
 
 /// A walk through a session. What changes meanwhile is not seen; what an entry says is read when its turn comes.
+#[derive(Clone)]
 pub struct Walk {
     banyan: Banyan,
     /// What the session is known by.
@@ -24,6 +27,8 @@ pub struct Walk {
     pub active_leaf: Option<EntryId>,
     /// Its attachments, oldest first.
     pub attachments: Vec<AttachmentMeta>,
+    /// Where the attachments' content is.
+    pub(crate) contents: HashMap<AttachmentId, BlobHash>,
     sources: Vec<Source>,
     metas: Vec<Place>,
     /// The title, whatever becomes of it in `meta`.
@@ -48,6 +53,7 @@ pub enum Walked {
     BranchEnds,
 }
 
+#[derive(Clone)]
 enum Planned {
     Entry(Box<Wanted>, bool),
     Say(Walked),
@@ -67,6 +73,9 @@ impl Banyan {
                 meta: state.meta().as_ref().clone(),
                 active_leaf: state.leaf_id(),
                 attachments,
+                contents: (state.attachments().iter())
+                    .map(|(id, attached)| (id.clone(), attached.blob.clone()))
+                    .collect(),
                 sources: state.sources().to_vec(),
                 title: state.meta().title.clone(),
                 metas: state.metas_before(Seq(u64::MAX)).collect(),
@@ -123,6 +132,19 @@ impl Walk {
             Walked::Entry { entry, .. } => Some(entry),
             _ => None,
         }))
+    }
+
+    /// The last message of the active path, of those that were not taken yet.
+    pub(crate) fn last_message(&self) -> Result<Option<MessageEntry>, Error> {
+        for step in self.steps.as_slice().iter().rev() {
+            let Planned::Entry(wanted, true) = step else { continue };
+            let fetched = self.banyan.store.fetch_seen(&self.banyan.access, &self.sources, &[&**wanted])?;
+            let entry = fetched.into_iter().flatten().next().map(|fetched| wanted.entry(fetched));
+            if let Some(SessionEntry::Message(entry)) = entry {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
     }
 
     fn read_on(&mut self) -> Result<(), Error> {

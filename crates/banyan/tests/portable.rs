@@ -5,6 +5,8 @@
 mod exports;
 #[path = "portable/imports.rs"]
 mod imports;
+#[path = "portable/opa.rs"]
+mod opa;
 #[path = "portable/turns.rs"]
 mod turns;
 
@@ -98,7 +100,8 @@ fn all_of(store: &Banyan, id: &str) -> Value {
 }
 
 fn export(store: &Banyan, id: &str, target: Target, redaction: Redaction) -> String {
-    let mut export = store.export(&ExportRequest { session_id: id.into(), target, redaction }).unwrap();
+    let mut export =
+        store.export(&ExportRequest { session_id: id.into(), target, redaction, plain: false }).unwrap();
     let mut all = Vec::new();
     while let Some(piece) = export.next_piece().unwrap() {
         all.extend(piece);

@@ -1,8 +1,9 @@
 //! A data directory that this process opens and owns while it runs.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use banyan::export::ExportRequest;
+use banyan::export::{ExportRequest, SigningKey, Written};
 use banyan::import::{Input, Mode};
 use banyan::model::{Event, ImportResponse};
 use banyan::{Banyan, Delivery, Options, Subscribe, Subscription, block_on};
@@ -52,12 +53,17 @@ impl Client for Directory {
         Ok(Box::new(Past(self.store.subscribe(wanted)?)))
     }
 
-    fn export(&self, request: &ExportRequest, take: &mut Take<'_>) -> Result<(), Failure> {
-        let mut export = self.store.export(request)?;
+    fn export(
+        &self,
+        request: &ExportRequest,
+        key: Option<Arc<SigningKey>>,
+        take: &mut Take<'_>,
+    ) -> Result<Option<Written>, Failure> {
+        let mut export = self.store.export_signed(request, key)?;
         while let Some(piece) = export.next_piece()? {
             take(&piece)?;
         }
-        Ok(())
+        Ok(export.written().cloned())
     }
 
     fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Failure> {

@@ -9,9 +9,10 @@ mod server;
 mod sse;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use banyan::Subscribe;
-use banyan::export::ExportRequest;
+use banyan::export::{ExportRequest, SigningKey, Written};
 use banyan::import::{Input, Mode};
 use banyan::model::ImportResponse;
 
@@ -27,8 +28,13 @@ pub(crate) trait Client: Sync {
     fn call(&self, id: &str, body: &[u8]) -> Result<String, Failure>;
     /// Events, in order, until there are no more to come.
     fn subscribe(&self, wanted: Subscribe, until: Until) -> Result<Frames, Failure>;
-    /// Writes a session as a file, piece by piece.
-    fn export(&self, request: &ExportRequest, take: &mut Take<'_>) -> Result<(), Failure>;
+    /// Writes a session as a file, piece by piece, and says what an archive holds, if that is known.
+    fn export(
+        &self,
+        request: &ExportRequest,
+        key: Option<Arc<SigningKey>>,
+        take: &mut Take<'_>,
+    ) -> Result<Option<Written>, Failure>;
     /// Takes in a file.
     fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Failure>;
     /// Where the sessions are, in words.

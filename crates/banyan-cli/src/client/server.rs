@@ -4,9 +4,10 @@ use std::fs;
 use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use banyan::export::{ExportRequest, Redaction};
+use banyan::export::{ExportRequest, Redaction, SigningKey, Written};
 use banyan::import::{Input, Mode};
 use banyan::model::ImportResponse;
 use banyan::{Start, Subscribe};
@@ -131,16 +132,25 @@ impl Client for Server {
         Ok(Box::new(Follow::begin(self.clone(), path, until, wanted.start)?))
     }
 
-    fn export(&self, request: &ExportRequest, take: &mut Take<'_>) -> Result<(), Failure> {
+    fn export(
+        &self,
+        request: &ExportRequest,
+        key: Option<Arc<SigningKey>>,
+        take: &mut Take<'_>,
+    ) -> Result<Option<Written>, Failure> {
+        if key.is_some() {
+            return Err(Failure::usage("a server does not sign; sign on the data directory, with --data DIR"));
+        }
+        let plain = if request.plain { "&plain=1" } else { "" };
         let redact = if request.redaction == Redaction::Secrets { "&redact=1" } else { "" };
         let (session, to) = (in_path(request.session_id.as_str()), request.target.as_str());
         let response =
-            self.send(Method::GET, &format!("/v1/sessions/{session}/export?to={to}{redact}"), None, None)?;
+            self.send(Method::GET, &format!("/v1/sessions/{session}/export?to={to}{redact}{plain}"), None, None)?;
         let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
         let mut piece = vec![0; 64 << 10];
         loop {
             match body.read(&mut piece).map_err(|error| self.broke_off(&error))? {
-                0 => return Ok(()),
+                0 => return Ok(None),
                 read => take(&piece[..read])?,
             }
         }

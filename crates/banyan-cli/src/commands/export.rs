@@ -3,8 +3,9 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use banyan::export::{ExportRequest, Redaction, Target};
+use banyan::export::{ExportRequest, Redaction, SigningKey, Target, Written};
 use clap::Args;
 
 use crate::args::Globals;
@@ -12,17 +13,18 @@ use crate::client::{Access, with_client};
 use crate::failure::{Failure, complain};
 use crate::resolve::resolve;
 use crate::screen::Screen;
+use crate::words::{count, one_line};
 
 /// Write a session to a file.
 ///
-/// A session log comes back with `banyan import` as the same session, branches and all; its attachments do not travel with
-/// it. Markdown and HTML are for people. Without --redact everything is written as it is, secrets included.
+/// An OPA archive is one file with everything, attachments too: it comes back with `banyan import` as the same session, and
+/// others can read its history. A session log comes back as well, without attachments. Markdown and HTML are for people. Without --redact everything is written as it is, secrets included.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExportArgs {
     /// The session's id, or its beginning
     session: String,
-    /// What to write: session-log, markdown or html
+    /// What to write: opa, session-log, markdown or html
     #[arg(long, value_name = "FORM", value_parser = target)]
     to: Target,
     /// The file to write; - is standard output [default: standard output]
@@ -34,10 +36,18 @@ pub(crate) struct ExportArgs {
     /// Take out what looks like a secret. What was taken out is listed at the end of the file
     #[arg(long)]
     redact: bool,
+    /// Leave the session's own records out of an archive: only what everybody can read
+    #[arg(long)]
+    plain: bool,
+    /// Sign an archive with this certificate (PEM); --key is then the file of its private key (PEM)
+    #[arg(long, value_name = "FILE")]
+    cert: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  banyan export s_0199 --to opa -o session.opa
+  banyan export s_0199 --to opa --plain --key me.key --cert me.pem -o session.opa
   banyan export s_0199 --to session-log -o session.jsonl
   banyan export s_0199 --to markdown --redact | pbcopy
   banyan export s_0199 --to html -o session.html";
@@ -52,23 +62,60 @@ pub(crate) fn run(args: &ExportArgs, globals: &Globals, screen: &mut Screen) -> 
         return Err(in_the_way(path));
     }
     let redaction = if args.redact { Redaction::Secrets } else { Redaction::Off };
+    let key = args.cert.as_deref().map(|cert| signing_key(cert, globals)).transpose()?;
     with_client(globals, Access::Existing, |client| {
         let session_id = resolve(client, &args.session)?.session_id;
-        let request = ExportRequest { session_id, target: args.to, redaction };
+        let request = ExportRequest { session_id, target: args.to, redaction, plain: args.plain };
         match file {
             None => {
-                client.export(&request, &mut |piece| screen.bytes(piece))?;
-                screen.flush()
+                let written = client.export(&request, key, &mut |piece| screen.bytes(piece))?;
+                screen.flush()?;
+                tell(written.as_ref());
+                Ok(())
             }
             Some(path) => {
                 let mut partial = Partial::create(path)?;
-                client.export(&request, &mut |piece| partial.write(piece))?;
+                let written = client.export(&request, key, &mut |piece| partial.write(piece))?;
                 partial.finish(args.force)?;
                 complain(&format!("Wrote {}.", path.display()));
+                tell(written.as_ref());
                 Ok(())
             }
         }
     })
+}
+
+/// The key to sign with. What was given as the key is not repeated: it may be the key of a server.
+fn signing_key(cert: &Path, globals: &Globals) -> Result<Arc<SigningKey>, Failure> {
+    let Some(key) = &globals.key else {
+        return Err(Failure::usage("--cert needs the private key of the certificate; pass its file with --key"));
+    };
+    let key = fs::read(key)
+        .map_err(|error| Failure::usage(format!("the file that --key names could not be read: {error}")))?;
+    let cert = fs::read(cert)
+        .map_err(|error| Failure::usage(format!("{} could not be read: {error}", cert.display())))?;
+    let key = SigningKey::from_pem(&key, &cert).map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(Arc::new(key))
+}
+
+/// Says what an archive holds.
+fn tell(written: Option<&Written>) {
+    let Some(written) = written else { return };
+    let mut holds = vec![count(written.messages, "message"), count(written.attachments, "attachment")];
+    holds.push(match &written.extension {
+        Some(_) => "the session's own records (every branch and revision)".to_owned(),
+        None => "no records of the session's own (plain)".to_owned(),
+    });
+    complain(&format!("It holds {}.", holds.join(", ")));
+    if written.left_out > 0 {
+        complain(&format!("{} have no place in the history.", count(written.left_out, "custom message")));
+    }
+    if written.missing > 0 {
+        complain(&format!("{} could not be found.", count(written.missing, "attachment")));
+    }
+    if let Some(signer) = &written.signed_by {
+        complain(&format!("Signed by {}.", one_line(signer)));
+    }
 }
 
 fn in_the_way(path: &Path) -> Failure {

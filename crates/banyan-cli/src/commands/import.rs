@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use banyan::import::Mode;
-use banyan::model::{ImportNote, ImportResponse, ImportedSession};
+use banyan::model::{ImportNote, ImportResponse, ImportedSession, ImportedSignature};
 use clap::Args;
 
 use crate::args::Globals;
@@ -16,7 +16,7 @@ use crate::words::{count, one_line};
 
 /// Take in sessions from files.
 ///
-/// What a file is, its first bytes tell: a session log. Each session is taken whole or not at all, under ids that are always
+/// What a file is, its first bytes tell: an OPA archive or a session log. Each session is taken whole or not at all, under ids that are always
 /// the same, so the same file twice changes nothing. It prints what was taken, what had to be made up and what found no place.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -31,6 +31,7 @@ pub(crate) struct ImportArgs {
 
 const EXAMPLES: &str = "\
 Examples:
+  banyan import session.opa
   banyan import session.jsonl
   banyan import --dry-run *.jsonl
   banyan export s_0199 --to session-log | banyan import --data elsewhere -";
@@ -95,11 +96,26 @@ fn tell(session: &ImportedSession, summary: &ImportResponse, screen: &mut Screen
     if session.more_notes > 0 {
         screen.line(&format!("  and {} more notes", session.more_notes))?;
     }
+    for remark in &session.remarks {
+        screen.line(&format!("  {}: {}", screen.paint(Style::Aside, "remark"), one_line(remark)))?;
+    }
+    if let Some(signature) = &session.signature {
+        screen.line(&format!("  signature: {}", signature_in_words(signature)))?;
+    }
     if summary.dry_run {
         screen.flush()?;
         complain("Nothing was changed.");
     }
     Ok(())
+}
+
+fn signature_in_words(signature: &ImportedSignature) -> String {
+    let signer = signature.signer.as_ref().map(|name| format!(", by {}", one_line(name))).unwrap_or_default();
+    let uncovered: Vec<String> = signature.uncovered.iter().map(|name| one_line(name)).collect();
+    match uncovered.is_empty() {
+        true => format!("{}{signer}", signature.coverage),
+        false => format!("{}{signer}; not covered: {}", signature.coverage, uncovered.join(", ")),
+    }
 }
 
 fn notes(what: &str, notes: &[ImportNote], style: Style, screen: &mut Screen) -> Result<(), Failure> {

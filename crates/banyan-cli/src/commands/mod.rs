@@ -22,6 +22,7 @@ mod show_turns;
 mod tail;
 mod tour;
 mod verify;
+mod verify_archive;
 mod worker;
 
 use clap::Subcommand;

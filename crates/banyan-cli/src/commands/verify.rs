@@ -1,9 +1,12 @@
-//! `banyan verify`: is everything still there?
+//! `banyan verify`: is everything still there? Of an archive: what is its signature worth?
+
+use std::path::PathBuf;
 
 use banyan::verify::{Finding, Report, Severity, verify};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::verify_archive;
 use crate::args::Globals;
 use crate::data_dir::data_dir;
 use crate::failure::Failure;
@@ -11,20 +14,30 @@ use crate::progress::Bar;
 use crate::screen::{Screen, Style};
 use crate::words::{count, one_line, size};
 
-/// Read everything in a data directory and report damage.
+/// Read everything in a data directory and report damage, or say what an archive's signature is worth.
 ///
 /// It reads files, so it works on a data directory that nobody serves, and not with --url. Nothing is changed. Each finding is a line, `file:line: reason`, with the file relative to the directory. The exit
 /// code is 0 when nothing is lost and 1 when something is. With --json, one object.
+///
+/// With a FILE it reads that OPA archive to its end and tells what its signature covers: full, partial (with the entries that it does not cover), none or broken. The exit code is 1 when it is broken, or when the
+/// archive would be refused. Whether to trust the signer is yours to say.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct VerifyArgs {}
+pub(crate) struct VerifyArgs {
+    /// An OPA archive, in place of the data directory
+    file: Option<PathBuf>,
+}
 
 const EXAMPLES: &str = "\
 Examples:
   banyan verify
+  banyan verify session.opa
   banyan verify --data /srv/banyan --json";
 
-pub(crate) fn run(_args: &VerifyArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+pub(crate) fn run(args: &VerifyArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    if let Some(file) = &args.file {
+        return verify_archive::run(file, globals, screen);
+    }
     globals.no_server("verify reads the files of a data directory")?;
     let dir = data_dir(globals)?;
     if !dir.is_dir() {

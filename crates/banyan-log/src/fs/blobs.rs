@@ -1,8 +1,9 @@
 //! Large content, stored once under its hash.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Durability;
 use super::layout;
@@ -16,6 +17,8 @@ pub(crate) struct Blobs {
     /// How many commits under way need a blob. The lock is held while a blob is written or removed, so that
     /// one that was found to be there is durable and stays.
     inner: Mutex<Inner>,
+    /// How many streams were begun, for the names of their files.
+    streams: AtomicU64,
 }
 
 #[derive(Default)]
@@ -40,6 +43,42 @@ impl Blobs {
         }
         *inner.pins.entry(hash.clone()).or_default() += 1;
         Ok(hash)
+    }
+
+    /// Stores content as it is read. Others go on meanwhile: only giving it its name takes the lock.
+    pub(crate) fn put_from(
+        &self,
+        disk: &dyn Disk,
+        hash: &str,
+        content: &mut dyn Read,
+        durability: Durability,
+    ) -> Result<(), LogError> {
+        let dir = layout::blob_dir(hash);
+        let temporary = format!("{dir}/{hash}.{}.tmp", self.streams.fetch_add(1, Ordering::Relaxed));
+        let stored = disk.create_dir(&dir).and_then(|()| {
+            let file = disk.create(&temporary)?;
+            copy(content, file.as_ref(), hash)?;
+            if durability == Durability::Synced {
+                file.sync()?;
+            }
+            let mut inner = self.lock();
+            disk.rename(&temporary, &layout::blob(hash))?;
+            if durability == Durability::Synced
+                && let Err(error) = inner.flush(disk, &dir)
+            {
+                // Under its name it would be taken for safe.
+                if !inner.pins.contains_key(hash) {
+                    let _ = disk.remove(&layout::blob(hash));
+                }
+                return Err(error);
+            }
+            *inner.pins.entry(hash.to_owned()).or_default() += 1;
+            Ok(())
+        });
+        if stored.is_err() {
+            let _ = disk.remove(&temporary);
+        }
+        stored.map_err(LogError::io(format!("storing {}", layout::blob(hash))))
     }
 
     pub(crate) fn unpin(&self, hash: &str) {
@@ -74,6 +113,52 @@ pub(crate) fn get(disk: &dyn Disk, hash: &str) -> Result<Option<Vec<u8>>, LogErr
     };
     let bytes = read().map_err(LogError::io(format!("reading {path}")))?;
     Ok(bytes.filter(|bytes| blake3::hash(bytes).to_hex().as_str() == hash))
+}
+
+/// Opens a blob; `None` when it is not there.
+pub(crate) fn open(disk: &dyn Disk, hash: &str) -> Result<Option<Box<dyn Read + Send>>, LogError> {
+    let path = layout::blob(hash);
+    let file = disk.open(&path).map_err(LogError::io(format!("reading {path}")))?;
+    Ok(file.map(|file| Box::new(Stream { file, at: 0 }) as Box<dyn Read + Send>))
+}
+
+/// A blob from its beginning to its end.
+struct Stream {
+    file: Arc<dyn DiskFile>,
+    at: u64,
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(self.at, into)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// So much of a stream is held.
+const PIECE: usize = 256 << 10;
+
+/// Writes a stream to a file, and refuses it if it is not what its hash says.
+fn copy(content: &mut dyn Read, file: &dyn DiskFile, hash: &str) -> io::Result<()> {
+    file.set_len(0)?;
+    let (mut hasher, mut at, mut piece) = (blake3::Hasher::new(), 0, vec![0; PIECE]);
+    loop {
+        match content.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => {
+                hasher.update(&piece[..read]);
+                file.write_at(at, &piece[..read])?;
+                at += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    match hasher.finalize().to_hex().as_str() == hash {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidData, "the content changed while it was read")),
+    }
 }
 
 impl Inner {

@@ -21,6 +21,7 @@ mod scan;
 mod segment;
 mod shared;
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -395,12 +396,21 @@ impl SessionLog for FsLog {
         self.shared.blobs.put(self.shared.disk.as_ref(), bytes, self.shared.options.durability)
     }
 
+    fn put_blob_from(&self, hash: &str, content: &mut dyn io::Read) -> Result<(), LogError> {
+        self.shared.healthy()?;
+        self.shared.blobs.put_from(self.shared.disk.as_ref(), hash, content, self.shared.options.durability)
+    }
+
     fn unpin_blob(&self, hash: &str) {
         self.shared.blobs.unpin(hash);
     }
 
     fn get_blob(&self, hash: &str) -> Result<Option<Vec<u8>>, LogError> {
         blobs::get(self.shared.disk.as_ref(), hash)
+    }
+
+    fn open_blob(&self, hash: &str) -> Result<Option<Box<dyn io::Read + Send>>, LogError> {
+        blobs::open(self.shared.disk.as_ref(), hash)
     }
 
     fn remove_blob(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError> {

@@ -40,6 +40,25 @@ pub struct ImportedSession {
     /// How many notes there were beyond those that are listed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_notes: u64,
+    /// What is unusual about the file, and no reason to refuse it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// What the file's signature is worth, when it is of a form that can be signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<ImportedSignature>,
+}
+
+/// What the signature of a file is worth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportedSignature {
+    /// `full`, `partial` or `none`. A file whose signature does not hold is not imported.
+    pub coverage: String,
+    /// The parts that are not covered, and can be anybody's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncovered: Vec<String>,
+    /// Whose certificate it was made with. That it is in the file does not make it trustworthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
 }
 
 /// One remark about a file.

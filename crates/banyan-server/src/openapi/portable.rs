@@ -22,6 +22,11 @@ pub(super) fn add(paths: &mut Paths, schemas: &mut Schemas, protection: Protecti
         "1 takes out what looks like a secret, and lists it at the end.",
         yes_or_no(),
     ));
+    parameters.push(query(
+        "plain",
+        "1 leaves the session's own records out of an OPA archive: only what everybody can read is in it.",
+        yes_or_no(),
+    ));
     let mut responses = Responses::new()
         .of_type(200, "The file.", "application/octet-stream", json!({}))
         .problem(400, "The query is not valid.")
@@ -52,7 +57,7 @@ pub(super) fn add(paths: &mut Paths, schemas: &mut Schemas, protection: Protecti
     let import = json!({
         "operationId": "importSessions",
         "tags": ["Files"],
-        "summary": "Take in a file: a session log. The same file twice changes nothing.",
+        "summary": "Take in a file: an OPA archive or a session log. It is taken whole or not at all. The same file twice changes nothing.",
         "parameters": [query("dry_run", "1 changes nothing, and tells what would be done.", yes_or_no())],
         "requestBody": {"required": true, "content": {"application/octet-stream": file}},
         "responses": responses.finish(protection),

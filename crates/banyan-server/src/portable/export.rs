@@ -57,14 +57,15 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 fn asked(session_id: SessionId, uri: &Uri) -> Result<ExportRequest, Problem> {
-    let (mut target, mut redact) = (None, None);
+    let (mut target, mut redact, mut plain) = (None, None, None);
     for (name, value) in pairs(uri.query())? {
         match name.as_str() {
             "to" if target.is_none() => target = Some(value.parse::<Target>()?),
+            "plain" if plain.is_none() => plain = Some(yes_or_no(&name, &value)?),
             "redact" if redact.is_none() => redact = Some(yes_or_no(&name, &value)?),
             _ => {
                 return Err(Problem::invalid(format!(
-                    "`{name}` is not known in the query, or given twice; there is to, redact"
+                    "`{name}` is not known in the query, or given twice; there is to, plain, redact"
                 )));
             }
         }
@@ -73,5 +74,5 @@ fn asked(session_id: SessionId, uri: &Uri) -> Result<ExportRequest, Problem> {
     let target =
         target.ok_or_else(|| Problem::invalid(format!("`to` is missing in the query; there is {names}")))?;
     let redaction = if redact == Some(true) { Redaction::Secrets } else { Redaction::Off };
-    Ok(ExportRequest { session_id, target, redaction })
+    Ok(ExportRequest { session_id, target, redaction, plain: plain == Some(true) })
 }

@@ -15,7 +15,12 @@ use crate::resources::pairs;
 
 pub(super) async fn import(caller: Caller, uri: Uri, Whole(body): Whole) -> Result<Response, Problem> {
     let mode = mode(&uri)?;
-    let summary = caller.store.import(&mut Cursor::new(body), mode).await?;
+    let store = caller.store.clone();
+    // Archives are unpacked and read to their end before anything of them is taken, which keeps a thread busy.
+    let work = move || banyan::block_on(store.import(&mut Cursor::new(body), mode));
+    let summary = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| banyan::model::Error::storage("the import was broken off"))??;
     let summary = serde_json::to_string(&summary)
         .map_err(|error| banyan::model::Error::storage(format!("the summary is no JSON: {error}")))?;
     Ok(calls::json(summary))

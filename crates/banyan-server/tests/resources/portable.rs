@@ -35,6 +35,35 @@ fn a_session_leaves_as_a_file_and_comes_back() {
 }
 
 #[test]
+fn a_session_travels_as_an_archive() {
+    let client = Client::new();
+    let session = furnished(&client);
+    let archive = client.get(&format!("/v1/sessions/{session}/export?to=opa"));
+    assert_eq!((archive.status, archive.header("content-type")), (200, Some("application/vnd.opa+zip")));
+    assert_eq!(
+        archive.header("content-disposition"),
+        Some(&*format!("attachment; filename*=UTF-8''{session}.opa"))
+    );
+    let plain = client.get(&format!("/v1/sessions/{session}/export?to=opa&plain=1"));
+    assert!(plain.status == 200 && plain.bytes.len() < archive.bytes.len());
+    let tree = client.get(&format!("/v1/sessions/{session}/tree")).json();
+
+    let other = Client::new();
+    let import = |query: &str, bytes: &[u8]| other.send("POST", &format!("/v1/import{query}"), &[], bytes);
+    assert_eq!(import("?dry_run=1", &archive.bytes).json()["sessions"][0]["added"], 3);
+    assert_eq!(other.get(&format!("/v1/sessions/{session}")).status, 404);
+    let taken = import("", &archive.bytes).json();
+    assert_eq!(
+        (&taken["format"], &taken["sessions"][0]["signature"]["coverage"]),
+        (&json!("opa"), &json!("none"))
+    );
+    assert_eq!(other.get(&format!("/v1/sessions/{session}/tree")).json(), tree);
+    assert_eq!(import("", &archive.bytes).json()["sessions"][0]["unchanged"], 3);
+    let half = &archive.bytes[..archive.bytes.len() / 2];
+    assert_eq!(import("", half).refused(), refusal(400, "session/invalid_request"));
+}
+
+#[test]
 fn a_session_is_read_as_a_page_that_runs_nothing() {
     let client = Client::new();
     let session = furnished(&client);
@@ -57,7 +86,15 @@ fn what_cannot_be_exported_or_imported_is_refused() {
     let client = Client::new();
     let session = furnished(&client);
     let export = |query: &str| client.get(&format!("/v1/sessions/{session}/export{query}")).refused();
-    for wrong in ["", "?to=parchment", "?to=html&to=html", "?to=html&redact=maybe", "?to=html&more=1"] {
+    for wrong in [
+        "",
+        "?to=parchment",
+        "?to=html&to=html",
+        "?to=html&redact=maybe",
+        "?to=html&more=1",
+        "?to=html&plain=1",
+        "?to=opa&redact=1",
+    ] {
         assert_eq!(export(wrong), refusal(400, "session/invalid_request"), "{wrong}");
     }
     assert_eq!(client.get("/v1/sessions/nobody/export?to=html").refused(), refusal(404, "session/not_found"));

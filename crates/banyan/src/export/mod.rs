@@ -5,21 +5,30 @@
 
 mod html;
 mod markdown;
+mod opa;
 mod session_log;
 
 use std::io;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use banyan_formats::audit::Facts;
 use banyan_formats::redact::{Finding, Redactor};
 use banyan_model::{AgentMessage, Error, SessionEntry, SessionId};
 
+pub use banyan_formats::opa::{SigningKey, Written};
+
 use crate::walk::{Walk, Walked};
 use crate::{Banyan, WalkOrder};
+
+/// The file of an archive that the session comes back from, branches and all.
+pub(crate) const SESSION_RECORDS: &str = "session.jsonl";
 
 /// What a session can be written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
+    /// An OPA archive: one file with its attachments, read back as the same session, and readable for others.
+    Opa,
     /// Lines of JSON that are read back as the same session.
     SessionLog,
     /// Markdown, to read and to paste.
@@ -30,11 +39,12 @@ pub enum Target {
 
 impl Target {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::SessionLog, Self::Markdown, Self::Html];
+    pub const ALL: [Self; 4] = [Self::Opa, Self::SessionLog, Self::Markdown, Self::Html];
 
     /// What it is called on a command line and in a query.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Opa => "opa",
             Self::SessionLog => "session-log",
             Self::Markdown => "markdown",
             Self::Html => "html",
@@ -44,6 +54,7 @@ impl Target {
     /// What it is called on the wire.
     pub const fn media_type(self) -> &'static str {
         match self {
+            Self::Opa => banyan_formats::opa::MEDIA_TYPE,
             Self::SessionLog => banyan_formats::session_log::MEDIA_TYPE,
             Self::Markdown => "text/markdown; charset=utf-8",
             Self::Html => "text/html; charset=utf-8",
@@ -53,6 +64,7 @@ impl Target {
     /// How names of such files end.
     pub const fn extension(self) -> &'static str {
         match self {
+            Self::Opa => "opa",
             Self::SessionLog => "jsonl",
             Self::Markdown => "md",
             Self::Html => "html",
@@ -61,7 +73,7 @@ impl Target {
 
     const fn order(self) -> WalkOrder {
         match self {
-            Self::SessionLog => WalkOrder::Taken,
+            Self::Opa | Self::SessionLog => WalkOrder::Taken,
             Self::Markdown => WalkOrder::PathFirst,
             Self::Html => WalkOrder::Nested,
         }
@@ -98,10 +110,21 @@ pub struct ExportRequest {
     pub target: Target,
     /// Whether secrets are taken out.
     pub redaction: Redaction,
+    /// Whether an archive has only what everybody can read, without the session's own records.
+    pub plain: bool,
 }
 
 /// An export under way.
-pub struct Export {
+pub struct Export(Way);
+
+enum Way {
+    /// Told step by step.
+    Told(Box<Told>),
+    /// Written elsewhere, and taken from there.
+    Archive(opa::Archive),
+}
+
+struct Told {
     source: Source,
     /// None once all of it is written.
     telling: Option<Box<dyn Telling>>,
@@ -127,6 +150,20 @@ struct Source {
 impl Banyan {
     /// Begins an export: finds the session, and settles what of it is written.
     pub fn export(&self, request: &ExportRequest) -> Result<Export, Error> {
+        self.export_signed(request, None)
+    }
+
+    /// The same; an archive is signed with a key, if there is one.
+    pub fn export_signed(&self, request: &ExportRequest, key: Option<Arc<SigningKey>>) -> Result<Export, Error> {
+        let is_archive = request.target == Target::Opa;
+        if !is_archive && (request.plain || key.is_some()) {
+            return Err(Error::invalid_request("only an OPA archive can be plain or signed"));
+        }
+        if is_archive && request.redaction == Redaction::Secrets {
+            return Err(Error::invalid_request(
+                "secrets cannot be taken out of an OPA archive; session-log, markdown and html can be redacted",
+            ));
+        }
         let walk = self.walk(&request.session_id, request.target.order())?;
         let redactor = (request.redaction == Redaction::Secrets).then(Redactor::new);
         let mut source = Source { banyan: self.clone(), walk, redactor };
@@ -134,11 +171,15 @@ impl Banyan {
             source.walk.meta = redactor.meta(source.walk.meta);
         }
         let telling: io::Result<Box<dyn Telling>> = match request.target {
+            Target::Opa => {
+                let archive = opa::begin(self, source.walk, request.plain, key)?;
+                return Ok(Export(Way::Archive(archive)));
+            }
             Target::SessionLog => session_log::begin(&mut source)?,
             Target::Markdown => markdown::begin(&mut source)?,
             Target::Html => html::begin(&mut source)?,
         };
-        Ok(Export { source, telling: Some(telling.map_err(unwritten)?) })
+        Ok(Export(Way::Told(Box::new(Told { source, telling: Some(telling.map_err(unwritten)?) }))))
     }
 }
 
@@ -148,6 +189,23 @@ const PIECE: usize = 64 << 10;
 impl Export {
     /// The next piece; none after the last.
     pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        match &mut self.0 {
+            Way::Told(told) => told.next_piece(),
+            Way::Archive(archive) => archive.next_piece(),
+        }
+    }
+
+    /// What an archive holds, once all of it was taken.
+    pub fn written(&self) -> Option<&Written> {
+        match &self.0 {
+            Way::Told(_) => None,
+            Way::Archive(archive) => archive.written(),
+        }
+    }
+}
+
+impl Told {
+    fn next_piece(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let Some(mut telling) = self.telling.take() else { return Ok(None) };
         while telling.written().len() < PIECE {
             match self.source.next()? {

@@ -3,16 +3,18 @@
 //! A source says whether a file is one of its own by the file's first bytes, and reads it into sessions. Each session is then
 //! taken in by one commit, or not at all. Ids are the file's own or follow from it, so the same file twice changes nothing.
 
+mod opa;
 mod session_log;
 
-use std::io::{BufRead, Seek};
+use std::io::{self, BufRead, Read, Seek};
+use std::sync::Arc;
 
 use banyan_core::decide::{self, AttachmentContent};
 use banyan_core::record::Attached;
 use banyan_log::SessionLog;
-use banyan_model::{AttachmentMeta, Error, ImportNote, ImportResponse, ImportedSession};
+use banyan_model::{AttachmentMeta, Error, ImportNote, ImportResponse, ImportedSession, ImportedSignature};
 
-use crate::attachments::content_of;
+use crate::attachments::{content_of, content_of_stream};
 use crate::{Banyan, Incoming, Taken};
 
 /// A file to read. Some are read from their end.
@@ -37,36 +39,50 @@ pub(crate) struct Source {
     /// Whether a file that begins like this is one.
     recognise: fn(&[u8]) -> bool,
     /// Reads it. Content of attachments goes into the store on the way.
-    read: fn(&Banyan, &mut dyn Input) -> Result<Vec<Found>, Error>,
+    read: Reading,
 }
 
+/// Reads the sessions of a file. In a dry run nothing is stored.
+type Reading = fn(&Banyan, &mut dyn Input, Mode) -> Result<Vec<Found>, Error>;
+
 /// All forms, in the order in which a file is tried.
-pub(crate) const SOURCES: &[Source] = &[session_log::SOURCE];
+pub(crate) const SOURCES: &[Source] = &[session_log::SOURCE, opa::SOURCE];
 
 /// A session that was found in a file.
 pub(crate) struct Found {
     /// The session, without its attachments.
     pub(crate) incoming: Incoming,
     /// Its attachments.
-    pub(crate) attachments: Vec<(AttachmentMeta, Staged)>,
+    pub(crate) attachments: Vec<(AttachmentMeta, Arc<Staged>)>,
     /// What had to be made up.
     pub(crate) invented: Vec<ImportNote>,
     /// What found no place.
     pub(crate) not_placed: Vec<ImportNote>,
     /// How many notes are not listed.
     pub(crate) more_notes: u64,
+    /// What is unusual about the file.
+    pub(crate) remarks: Vec<String>,
+    /// What the file's signature is worth.
+    pub(crate) signature: Option<ImportedSignature>,
 }
 
-/// Content that is in the store, and stays there at least for as long as this is held.
+/// Content that is in the store, and stays there at least for as long as this is held. In a dry run it is only known.
 pub struct Staged {
     banyan: Banyan,
     content: AttachmentContent,
-    pinned: String,
+    pinned: Option<String>,
 }
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        self.banyan.store.log.unpin_blob(&self.pinned);
+        let Some(hash) = &self.pinned else { return };
+        let store = &self.banyan.store;
+        store.log.unpin_blob(hash);
+        // An import that was refused leaves nothing behind. What cannot be removed now goes when the store is opened next.
+        if let Ok(known) = blake3::Hash::from_hex(hash) {
+            let unused = || store.catalogue.blob_users(&known).is_ok_and(|users| users == 0);
+            let _ = store.log.remove_blob(hash, &unused);
+        }
     }
 }
 
@@ -86,7 +102,7 @@ impl Banyan {
         self.access.must_write()?;
         let source = recognised(input)?;
         let mut sessions = Vec::new();
-        for found in (source.read)(self, input)? {
+        for found in (source.read)(self, input, mode)? {
             sessions.push(self.take_found(found, mode).await?);
         }
         Ok(ImportResponse { format: source.name.to_owned(), dry_run: mode == Mode::DryRun, sessions })
@@ -115,11 +131,26 @@ impl Banyan {
             return Err(Error::too_large(format!("an attachment has {size} bytes, and {most} are the most")));
         }
         let pinned = self.store.log.put_blob(bytes)?;
-        Ok(Staged { banyan: self.clone(), content: content_of(bytes), pinned })
+        Ok(Staged { banyan: self.clone(), content: content_of(bytes), pinned: Some(pinned) })
+    }
+
+    /// The same for content that is too much to be held, and can be opened again.
+    pub(crate) fn stage_from<R: Read>(
+        &self,
+        mode: Mode,
+        mut open: impl FnMut() -> Result<R, Error>,
+    ) -> Result<Staged, Error> {
+        let content = content_of_stream(open()?).map_err(unreadable)?;
+        let mut pinned = None;
+        if mode == Mode::Write {
+            self.store.log.put_blob_from(&content.blob, &mut open()?)?;
+            pinned = Some(content.blob.clone());
+        }
+        Ok(Staged { banyan: self.clone(), content, pinned })
     }
 
     async fn take_found(&self, found: Found, mode: Mode) -> Result<ImportedSession, Error> {
-        let Found { mut incoming, attachments, mut invented, not_placed, more_notes } = found;
+        let Found { mut incoming, attachments, mut invented, not_placed, more_notes, remarks, signature } = found;
         let (session_id, title) = (incoming.meta.session_id.clone(), incoming.meta.title.clone());
         incoming.attachments = attachments
             .iter()
@@ -145,22 +176,27 @@ impl Banyan {
             invented,
             not_placed,
             more_notes,
+            remarks,
+            signature,
         })
     }
 }
 
+fn unreadable(error: io::Error) -> Error {
+    Error::invalid_request(format!("the file could not be read: {error}"))
+}
+
 /// The form of a file, by its first bytes.
 fn recognised(input: &mut dyn Input) -> Result<&'static Source, Error> {
-    let broken = |error: std::io::Error| Error::invalid_request(format!("the file could not be read: {error}"));
     let mut beginning = vec![0; BEGINNING];
     let mut read = 0;
     while read < BEGINNING {
-        match input.read(&mut beginning[read..]).map_err(broken)? {
+        match input.read(&mut beginning[read..]).map_err(unreadable)? {
             0 => break,
             more => read += more,
         }
     }
-    input.rewind().map_err(broken)?;
+    input.rewind().map_err(unreadable)?;
     SOURCES.iter().find(|source| (source.recognise)(&beginning[..read])).ok_or_else(|| {
         let names: Vec<&str> = SOURCES.iter().map(|source| source.name).collect();
         Error::invalid_request(format!("the file is none that can be imported; there is {}", names.join(", ")))

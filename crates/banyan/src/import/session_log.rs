@@ -3,12 +3,12 @@
 use banyan_formats::session_log::{Log, Note, read, recognise};
 use banyan_model::{Error, ImportNote};
 
-use super::{Found, Input, Source};
+use super::{Found, Input, Mode, Source};
 use crate::{Banyan, Incoming};
 
 pub(super) const SOURCE: Source = Source { name: "session-log", recognise, read: read_log };
 
-fn read_log(_: &Banyan, input: &mut dyn Input) -> Result<Vec<Found>, Error> {
+fn read_log(_: &Banyan, input: &mut dyn Input, _: Mode) -> Result<Vec<Found>, Error> {
     let log =
         read(input).map_err(|error| Error::invalid_request(format!("the file could not be read: {error}")))?;
     let Log { meta, active_leaf, entries, attachments, report } = log;
@@ -23,10 +23,12 @@ fn read_log(_: &Banyan, input: &mut dyn Input) -> Result<Vec<Found>, Error> {
         invented: report.invented.iter().map(note).collect(),
         not_placed,
         more_notes: report.more,
+        remarks: Vec::new(),
+        signature: None,
     }])
 }
 
-fn note(note: &Note) -> ImportNote {
+pub(super) fn note(note: &Note) -> ImportNote {
     let place = note.line.map(|line| format!("line {line}")).unwrap_or_default();
     ImportNote { place, note: note.note.clone() }
 }

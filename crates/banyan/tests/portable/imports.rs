@@ -163,6 +163,7 @@ fn given_tenants_when_one_imports_then_the_session_is_its_own_and_nobody_elses_i
             session_id: "s".into(),
             target: banyan::export::Target::Html,
             redaction: banyan::export::Redaction::Off,
+            plain: false,
         })
         .is_err_and(|error| error.code == ErrorCode::NotFound)
     );
