@@ -36,6 +36,20 @@ pub struct Told {
     pub redacted: Vec<Finding>,
 }
 
+/// The key within `session` that lists what was taken out.
+pub(super) const REDACTED: &str = "redacted";
+
+impl Told {
+    /// The context with a list, within `session`, of what was taken out.
+    pub fn listed(mut self) -> Context {
+        if !self.redacted.is_empty() {
+            let list = serde_json::to_value(&self.redacted).unwrap_or_default();
+            self.context.session.insert(REDACTED.to_owned(), list);
+        }
+        self.context
+    }
+}
+
 impl Gathering {
     /// Takes an entry: one of the active path, or one that holds an action.
     pub fn entry(&mut self, entry: &SessionEntry) {

@@ -10,6 +10,7 @@ use super::context::{Context, DEFAULT_AGENT, MOST_CHANGES, is_spec_name, is_uri}
 use super::date::{Instant, date_time, of_ms};
 use super::id::canonical_id;
 use super::value::Unreadable;
+use super::gather::REDACTED;
 use super::write::{COUNTS, SHORTENED};
 
 /// A context as it was received.
@@ -117,7 +118,7 @@ fn tracking(given: Object, created_at: &str, agent_type: &str) -> Object {
     session.insert("interaction_count".to_owned(), count.unwrap_or(0).into());
     session.insert("agent_type".to_owned(), agent.into());
     for (key, value) in given {
-        if !session.contains_key(&key) && !COUNTS.contains(&key.as_str()) && key != SHORTENED {
+        if !session.contains_key(&key) && !COUNTS.contains(&key.as_str()) && key != SHORTENED && key != REDACTED {
             session.insert(key, value);
         }
     }

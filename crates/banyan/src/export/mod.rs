@@ -5,6 +5,7 @@
 
 mod html;
 mod markdown;
+mod ocp_context;
 mod session_log;
 
 use std::io;
@@ -26,11 +27,13 @@ pub enum Target {
     Markdown,
     /// One HTML file, to read.
     Html,
+    /// The session as a context of the Open Context Protocol, always without secrets.
+    OcpContext,
 }
 
 impl Target {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::SessionLog, Self::Markdown, Self::Html];
+    pub const ALL: [Self; 4] = [Self::SessionLog, Self::Markdown, Self::Html, Self::OcpContext];
 
     /// What it is called on a command line and in a query.
     pub const fn as_str(self) -> &'static str {
@@ -38,6 +41,7 @@ impl Target {
             Self::SessionLog => "session-log",
             Self::Markdown => "markdown",
             Self::Html => "html",
+            Self::OcpContext => "ocp-context",
         }
     }
 
@@ -47,6 +51,7 @@ impl Target {
             Self::SessionLog => banyan_formats::session_log::MEDIA_TYPE,
             Self::Markdown => "text/markdown; charset=utf-8",
             Self::Html => "text/html; charset=utf-8",
+            Self::OcpContext => "application/json",
         }
     }
 
@@ -56,12 +61,13 @@ impl Target {
             Self::SessionLog => "jsonl",
             Self::Markdown => "md",
             Self::Html => "html",
+            Self::OcpContext => "json",
         }
     }
 
     const fn order(self) -> WalkOrder {
         match self {
-            Self::SessionLog => WalkOrder::Taken,
+            Self::SessionLog | Self::OcpContext => WalkOrder::Taken,
             Self::Markdown => WalkOrder::PathFirst,
             Self::Html => WalkOrder::Nested,
         }
@@ -137,6 +143,7 @@ impl Banyan {
             Target::SessionLog => session_log::begin(&mut source)?,
             Target::Markdown => markdown::begin(&mut source)?,
             Target::Html => html::begin(&mut source)?,
+            Target::OcpContext => Ok(ocp_context::begin(&source)),
         };
         Ok(Export { source, telling: Some(telling.map_err(unwritten)?) })
     }

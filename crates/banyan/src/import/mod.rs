@@ -3,9 +3,10 @@
 //! A source says whether a file is one of its own by the file's first bytes, and reads it into sessions. Each session is then
 //! taken in by one commit, or not at all. Ids are the file's own or follow from it, so the same file twice changes nothing.
 
+mod ocp_context;
 mod session_log;
 
-use std::io::{BufRead, Seek};
+use std::io::{BufRead, Read, Seek};
 
 use banyan_core::decide::{self, AttachmentContent};
 use banyan_core::record::Attached;
@@ -84,7 +85,10 @@ impl Banyan {
     /// Takes in the sessions of a file.
     pub async fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Error> {
         self.access.must_write()?;
-        let source = recognised(input)?;
+        let beginning = beginning_of(input)?;
+        let Some(source) = SOURCES.iter().find(|source| (source.recognise)(&beginning)) else {
+            return ocp_context::import(self, &beginning, input, mode).await;
+        };
         let mut sessions = Vec::new();
         for found in (source.read)(self, input)? {
             sessions.push(self.take_found(found, mode).await?);
@@ -149,20 +153,21 @@ impl Banyan {
     }
 }
 
-/// The form of a file, by its first bytes.
-fn recognised(input: &mut dyn Input) -> Result<&'static Source, Error> {
-    let broken = |error: std::io::Error| Error::invalid_request(format!("the file could not be read: {error}"));
-    let mut beginning = vec![0; BEGINNING];
-    let mut read = 0;
-    while read < BEGINNING {
-        match input.read(&mut beginning[read..]).map_err(broken)? {
-            0 => break,
-            more => read += more,
-        }
-    }
-    input.rewind().map_err(broken)?;
-    SOURCES.iter().find(|source| (source.recognise)(&beginning[..read])).ok_or_else(|| {
-        let names: Vec<&str> = SOURCES.iter().map(|source| source.name).collect();
-        Error::invalid_request(format!("the file is none that can be imported; there is {}", names.join(", ")))
-    })
+/// The first bytes of a file, which tell its form.
+fn beginning_of(input: &mut dyn Input) -> Result<Vec<u8>, Error> {
+    let mut beginning = Vec::with_capacity(BEGINNING);
+    Read::take(&mut *input, BEGINNING as u64).read_to_end(&mut beginning).map_err(|error| broken(&error))?;
+    input.rewind().map_err(|error| broken(&error))?;
+    Ok(beginning)
+}
+
+fn broken(error: &std::io::Error) -> Error {
+    Error::invalid_request(format!("the file could not be read: {error}"))
+}
+
+/// A file that is nothing known.
+fn unknown() -> Error {
+    let names = SOURCES.iter().map(|source| source.name).chain([ocp_context::NAME]);
+    let names = names.collect::<Vec<_>>().join(", ");
+    Error::invalid_request(format!("the file is none that can be imported; there is {names}"))
 }
