@@ -41,5 +41,6 @@ calls! {
     ListRequest => "session::list" -> ListResponse;
     MessagesRequest => "session::messages" -> MessagesResponse;
     SetStatusRequest => "session::set-status" -> SetStatusResponse;
+    TurnsRequest => "session::turns" -> TurnsResponse;
     TreeRequest => "session::tree" -> TreeResponse;
 }

@@ -56,6 +56,17 @@ impl Failure {
         Self::Storage(Refusal { code: code.to_owned(), message: message.into(), next: None })
     }
 
+    /// The same, said of something.
+    pub(crate) fn about(self, what: &str) -> Self {
+        let about = |refusal: Refusal| Refusal { message: format!("{what}: {}", refusal.message), ..refusal };
+        match self {
+            Self::Refused(refusal) => Self::Refused(about(refusal)),
+            Self::Usage(refusal) => Self::Usage(about(refusal)),
+            Self::Storage(refusal) => Self::Storage(about(refusal)),
+            other @ (Self::Damage | Self::ReaderGone) => other,
+        }
+    }
+
     /// There is no such function.
     pub(crate) fn unknown_function(message: String) -> Self {
         let next = Some("banyan call --list".to_owned());

@@ -90,6 +90,11 @@ impl Screen {
         self.flush()
     }
 
+    /// Writes bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        Ok(self.out.write_all(bytes)?)
+    }
+
     /// Hands on what was written.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.out.flush()?)

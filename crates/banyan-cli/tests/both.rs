@@ -53,6 +53,17 @@ const READS: &[&[&str]] = &[
     &["show", "alpha", "--branch", "e_none", "--json"],
     &["show", "../b /?"],
     &["show", "nobody", "--json"],
+    &["show", "alpha", "--turns"],
+    &["show", "alpha", "--turns", "--json"],
+    &["show", "alpha", "--turns", "--tree"],
+    &["export", "alpha", "--to", "session-log"],
+    &["export", "al", "--to", "markdown", "-o", "-"],
+    &["export", "alpha", "--to", "html", "--redact"],
+    &["export", "../b /?", "--to", "session-log"],
+    &["export", "nobody", "--to", "html", "--json"],
+    &["export", "alpha", "--to", "parchment"],
+    &["import", "/nonexistent", "--json"],
+    &["import", "Cargo.toml", "--json"],
     &["tail", "--once"],
     &["tail", "--once", "--json"],
     &["tail", "alpha", "--once", "--json", "--type", "message-updated,created"],
@@ -100,8 +111,8 @@ fn a_server_is_read_as_its_directory_is() {
         assert_eq!(asked, read, "{args:?}");
     }
     // That so much is equal means something only while something is said.
-    assert_eq!(read.iter().filter(|said| said.code == Some(0) && said.out.len() > 20).count(), 25);
-    assert_eq!(read.iter().filter(|said| said.code != Some(0) && said.err.len() > 20).count(), 15);
+    assert_eq!(read.iter().filter(|said| said.code == Some(0) && said.out.len() > 20).count(), 31);
+    assert_eq!(read.iter().filter(|said| said.code != Some(0) && said.err.len() > 20).count(), 20);
 }
 
 /// What was said, less how the next command is begun.

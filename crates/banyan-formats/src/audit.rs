@@ -111,7 +111,9 @@ fn is_telling(custom_type: &str) -> bool {
 
 fn source(value: &Value) -> Option<InstructionSource> {
     match value {
-        Value::String(path) => Some(InstructionSource { path: Some(path.clone()), ..InstructionSource::default() }),
+        Value::String(path) => {
+            Some(InstructionSource { path: Some(path.clone()), ..InstructionSource::default() })
+        }
         Value::Object(fields) => {
             let source = InstructionSource {
                 kind: text(fields, &["kind", "type"]),

@@ -42,7 +42,10 @@ fn html(session: &Session) -> String {
 fn given_a_conversation_when_it_is_written_as_markdown_then_a_person_can_read_it() {
     let session = session(&[
         user("Explain `main`."),
-        assistant(json!([{"type": "thinking", "text": "hm\nso"}, {"type": "text", "text": "I look:\n```rust\nfn"}, call("c1")]), "function_call"),
+        assistant(
+            json!([{"type": "thinking", "text": "hm\nso"}, {"type": "text", "text": "I look:\n```rust\nfn"}, call("c1")]),
+            "function_call",
+        ),
         result("c1", "a ``` b\n"),
         json!({"role": "assistant", "content": [], "model": "m_1", "provider": "p", "stop_reason": "error", "error_message": "No *credit*"}),
         json!({"custom_type": "unseen", "data": {"x": 1}}),
@@ -94,8 +97,7 @@ a ``` b
     assert_eq!(markdown(&session), expected);
 }
 
-const HOSTILE: &str =
-    "</div></pre></title></style><script>alert(1)</script><img src=x onerror=alert(1)>\" onload=\"x' onclick='y &lt; \u{0}\u{1b}";
+const HOSTILE: &str = "</div></pre></title></style><script>alert(1)</script><img src=x onerror=alert(1)>\" onload=\"x' onclick='y &lt; \u{0}\u{1b}";
 
 #[test]
 fn given_hostile_content_everywhere_when_it_is_written_as_html_then_all_of_it_is_text() {
@@ -128,8 +130,9 @@ fn given_hostile_content_everywhere_when_it_is_written_as_html_then_all_of_it_is
 /// Checks that a page has nothing but the tags and attributes that it is made of.
 fn harmless(page: &str) {
     const TAGS: &[&str] = &[
-        "!doctype", "html", "head", "meta", "title", "style", "body", "main", "header", "h1", "h2", "p", "dl", "dt", "dd",
-        "article", "span", "small", "div", "pre", "code", "details", "summary", "img", "footer", "ul", "li",
+        "!doctype", "html", "head", "meta", "title", "style", "body", "main", "header", "h1", "h2", "p", "dl",
+        "dt", "dd", "article", "span", "small", "div", "pre", "code", "details", "summary", "img", "footer", "ul",
+        "li",
     ];
     const ATTRIBUTES: &[&str] =
         &["html", "lang", "charset", "http-equiv", "content", "name", "dir", "class", "open", "alt", "src"];
@@ -200,12 +203,15 @@ fn given_secrets_when_a_document_is_redacted_then_they_are_gone_and_listed() {
     let key = format!("ghp_{}", "aB3d".repeat(9));
     let session = session(&[user(&format!("use {key}, or {key}")), user(&key)]);
     let mut redactor = Redactor::new();
-    let entries: Vec<SessionEntry> = session.entries.iter().map(|entry| redactor.entry(entry.clone()).unwrap()).collect();
+    let entries: Vec<SessionEntry> =
+        session.entries.iter().map(|entry| redactor.entry(entry.clone()).unwrap()).collect();
     let mut document = Markdown::new(Vec::new(), &head(&session)).unwrap();
     entries.iter().for_each(|entry| document.entry(entry).unwrap());
     let text = String::from_utf8(document.finish(redactor.findings()).unwrap()).unwrap();
     assert!(!text.contains(&key));
-    assert!(text.ends_with("Taken out of this document:\n\n- github-token in entry e0, 2 times\n- github-token in entry e1\n"));
+    assert!(text.ends_with(
+        "Taken out of this document:\n\n- github-token in entry e0, 2 times\n- github-token in entry e1\n"
+    ));
     let mut page = Html::new(Vec::new(), &head(&session)).unwrap();
     entries.iter().for_each(|entry| page.entry(entry, &mut |_| None).unwrap());
     let page = String::from_utf8(page.finish(redactor.findings()).unwrap()).unwrap();
@@ -213,7 +219,7 @@ fn given_secrets_when_a_document_is_redacted_then_they_are_gone_and_listed() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn given_any_session_when_it_is_written_as_html_then_the_page_is_harmless(session in any_session()) {

@@ -13,5 +13,6 @@ mod resources {
     mod branches;
     mod documents;
     mod messages;
+    mod portable;
     mod sessions;
 }

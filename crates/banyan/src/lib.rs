@@ -77,5 +77,6 @@ pub use path::{PathPage, PathRequest, PathState, Stretch, Whereabouts};
 pub use progress::Progress;
 pub use store::Banyan;
 pub use subscription::{Delivery, Start, Subscribe, Subscription};
-pub use walk::{Walk, Walked};
 pub use table::{CallError, Effect, Function, functions, store_functions, unknown_function};
+pub use turns::{TurnSource, turns_of};
+pub use walk::{Walk, Walked};

@@ -26,6 +26,8 @@ pub struct Walk {
     pub attachments: Vec<AttachmentMeta>,
     sources: Vec<Source>,
     metas: Vec<Place>,
+    /// The title, whatever becomes of it in `meta`.
+    title: String,
     steps: std::vec::IntoIter<Planned>,
     ready: VecDeque<Walked>,
 }
@@ -66,6 +68,7 @@ impl Banyan {
                 active_leaf: state.leaf_id(),
                 attachments,
                 sources: state.sources().to_vec(),
+                title: state.meta().title.clone(),
                 metas: state.metas_before(Seq(u64::MAX)).collect(),
                 steps: steps.into_iter(),
                 ready: VecDeque::new(),
@@ -105,8 +108,8 @@ impl Walk {
             }
         }
         // The file may have become another session's, or say it in an old way.
-        if titles.last().is_none_or(|(_, last)| *last != self.meta.title) {
-            return Ok(vec![(self.meta.created_at, self.meta.title.clone())]);
+        if titles.last().is_none_or(|(_, last)| *last != self.title) {
+            return Ok(vec![(self.meta.created_at, self.title.clone())]);
         }
         Ok(titles)
     }

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use banyan::model::Event;
+use banyan::export::ExportRequest;
+use banyan::import::{Input, Mode};
+use banyan::model::{Event, ImportResponse};
 use banyan::{Banyan, Delivery, Options, Subscribe, Subscription, block_on};
 
-use super::{Access, Client, Frame, Frames, Until};
+use super::{Access, Client, Frame, Frames, Take, Until};
 use crate::args::Globals;
 use crate::data_dir::data_dir;
 use crate::failure::Failure;
@@ -48,6 +50,18 @@ impl Client for Directory {
     /// Nobody else can write to the directory, so the stream ends with the past in any case.
     fn subscribe(&self, wanted: Subscribe, _: Until) -> Result<Frames, Failure> {
         Ok(Box::new(Past(self.store.subscribe(wanted)?)))
+    }
+
+    fn export(&self, request: &ExportRequest, take: &mut Take<'_>) -> Result<(), Failure> {
+        let mut export = self.store.export(request)?;
+        while let Some(piece) = export.next_piece()? {
+            take(&piece)?;
+        }
+        Ok(())
+    }
+
+    fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Failure> {
+        Ok(block_on(self.store.import(input, mode))?)
     }
 
     fn place(&self) -> String {

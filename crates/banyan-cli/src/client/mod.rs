@@ -11,6 +11,9 @@ mod sse;
 use std::borrow::Cow;
 
 use banyan::Subscribe;
+use banyan::export::ExportRequest;
+use banyan::import::{Input, Mode};
+use banyan::model::ImportResponse;
 
 use crate::args::{Globals, Target};
 use crate::failure::Failure;
@@ -24,11 +27,18 @@ pub(crate) trait Client: Sync {
     fn call(&self, id: &str, body: &[u8]) -> Result<String, Failure>;
     /// Events, in order, until there are no more to come.
     fn subscribe(&self, wanted: Subscribe, until: Until) -> Result<Frames, Failure>;
+    /// Writes a session as a file, piece by piece.
+    fn export(&self, request: &ExportRequest, take: &mut Take<'_>) -> Result<(), Failure>;
+    /// Takes in a file.
+    fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Failure>;
     /// Where the sessions are, in words.
     fn place(&self) -> String;
     /// Finishes what is under way.
     fn close(&self) -> Result<(), Failure>;
 }
+
+/// Takes a piece of a file.
+pub(crate) type Take<'a> = dyn FnMut(&[u8]) -> Result<(), Failure> + 'a;
 
 /// How long events are told.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,14 @@
 //! A server that is asked over HTTP.
 
 use std::fs;
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use banyan::export::{ExportRequest, Redaction};
+use banyan::import::{Input, Mode};
+use banyan::model::ImportResponse;
 use banyan::{Start, Subscribe};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::http::{Method, Request, Response, Uri};
@@ -12,7 +16,7 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body};
 
 use super::follow::{Follow, Stream};
-use super::{Client, Frames, Until, problem};
+use super::{Client, Frames, Take, Until, problem};
 use crate::args::Globals;
 use crate::failure::Failure;
 
@@ -109,9 +113,11 @@ impl Server {
 
     fn text(&self, response: &mut Response<Body>) -> Result<String, Failure> {
         let body = response.body_mut().with_config().limit(u64::MAX);
-        body.read_to_string().map_err(|error| {
-            Failure::trouble("http/unreachable", format!("the answer of {} broke off: {error}", self.url))
-        })
+        body.read_to_string().map_err(|error| self.broke_off(&error))
+    }
+
+    fn broke_off(&self, error: &dyn std::fmt::Display) -> Failure {
+        Failure::trouble("http/unreachable", format!("the answer of {} broke off: {error}", self.url))
     }
 }
 
@@ -123,6 +129,31 @@ impl Client for Server {
     fn subscribe(&self, wanted: Subscribe, until: Until) -> Result<Frames, Failure> {
         let path = events_path(&wanted);
         Ok(Box::new(Follow::begin(self.clone(), path, until, wanted.start)?))
+    }
+
+    fn export(&self, request: &ExportRequest, take: &mut Take<'_>) -> Result<(), Failure> {
+        let redact = if request.redaction == Redaction::Secrets { "&redact=1" } else { "" };
+        let (session, to) = (in_path(request.session_id.as_str()), request.target.as_str());
+        let response =
+            self.send(Method::GET, &format!("/v1/sessions/{session}/export?to={to}{redact}"), None, None)?;
+        let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            match body.read(&mut piece).map_err(|error| self.broke_off(&error))? {
+                0 => return Ok(()),
+                read => take(&piece[..read])?,
+            }
+        }
+    }
+
+    fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Failure> {
+        let mut bytes = Vec::new();
+        let unreadable = |error| Failure::trouble("cli/file", format!("the file could not be read: {error}"));
+        input.read_to_end(&mut bytes).map_err(unreadable)?;
+        let path = if mode == Mode::DryRun { "/v1/import?dry_run=1" } else { "/v1/import" };
+        let answer = self.ask(Method::POST, path, Some(&bytes))?;
+        serde_json::from_str(&answer)
+            .map_err(|error| Failure::storage(format!("the answer of {} could not be read: {error}", self.url)))
     }
 
     fn place(&self) -> String {

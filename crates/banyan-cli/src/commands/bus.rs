@@ -63,7 +63,9 @@ impl OnBuses {
                 match Worker::start(options, stopped.clone()).await {
                     Ok(worker) => run(worker, stopped).await,
                     Err(StartError::Stopped) => {}
-                    Err(error) => tracing::error!(%error, "the engine could not be joined; HTTP goes on without it"),
+                    Err(error) => {
+                        tracing::error!(%error, "the engine could not be joined; HTTP goes on without it")
+                    }
                 }
             }));
         }

@@ -5,7 +5,9 @@ mod call;
 mod call_list;
 mod call_stream;
 mod config;
+mod export;
 mod fork;
+mod import;
 mod key;
 mod key_ring;
 mod ls;
@@ -16,6 +18,7 @@ mod show;
 mod show_block;
 mod show_entry;
 mod show_tree;
+mod show_turns;
 mod tail;
 mod tour;
 mod verify;
@@ -40,6 +43,8 @@ pub(crate) enum Command {
     Show(show::ShowArgs),
     Tail(tail::TailArgs),
     Fork(fork::ForkArgs),
+    Export(export::ExportArgs),
+    Import(import::ImportArgs),
     Rm(rm::RmArgs),
     Verify(verify::VerifyArgs),
 }
@@ -57,6 +62,8 @@ pub(crate) fn run(command: Command, globals: &Globals, screen: &mut Screen) -> R
         Command::Show(args) => show::run(&args, globals, screen),
         Command::Tail(args) => tail::run(&args, globals, screen),
         Command::Fork(args) => fork::run(args, globals, screen),
+        Command::Export(args) => export::run(&args, globals, screen),
+        Command::Import(args) => import::run(&args, globals, screen),
         Command::Rm(args) => rm::run(&args, globals, screen),
         Command::Verify(args) => verify::run(&args, globals, screen),
     }

@@ -181,8 +181,12 @@ fn announce(
     screen.line(&format!("  Try:   {try_it}"))?;
     screen.line(&format!("  Docs:  {url}/docs"))?;
     if let Some(bus) = bus {
-        screen.line(&format!("  Bus:   {bus} for iii SDKs: the functions session::* and their triggers, and whatever"))?;
-        screen.line("         the workers that connect offer. It is no engine: there are no queues, streams or cron.")?;
+        screen.line(&format!(
+            "  Bus:   {bus} for iii SDKs: the functions session::* and their triggers, and whatever"
+        ))?;
+        screen.line(
+            "         the workers that connect offer. It is no engine: there are no queues, streams or cron.",
+        )?;
     }
     screen.flush()
 }

@@ -4,7 +4,7 @@ use banyan::model::{EntryId, MessagesRequest, SessionMeta, TreeRequest};
 use clap::Args;
 
 use super::show_entry::Teller;
-use super::{ls, show_tree};
+use super::{ls, show_tree, show_turns};
 use crate::args::Globals;
 use crate::calls::ask;
 use crate::client::{Access, Client, with_client};
@@ -28,6 +28,9 @@ pub(crate) struct ShowArgs {
     /// Show how the entries of all branches hang together, without their content
     #[arg(long)]
     tree: bool,
+    /// Show the turns: how each ended, what it consumed, and what became of its tool calls
+    #[arg(long, conflicts_with_all = ["tree", "branch", "custom", "full"])]
+    turns: bool,
     /// Include entries that hold an application's own data
     #[arg(long, conflicts_with = "tree")]
     custom: bool,
@@ -41,6 +44,7 @@ Examples:
   banyan show s_0199
   banyan show s_0199 --full | less
   banyan show s_0199 --tree
+  banyan show s_0199 --turns
   banyan show s_0199 --branch e_0199a1
   banyan show s_0199 --json | jq .message.role";
 
@@ -51,9 +55,10 @@ const PAGE_BYTES: u64 = 8 << 20;
 pub(crate) fn run(args: &ShowArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
     with_client(globals, Access::Existing, |client| {
         let meta = resolve(client, &args.session)?;
-        match args.tree {
-            true => tree(&meta, globals, client, screen),
-            false => conversation(args, &meta, globals, client, screen),
+        match (args.tree, args.turns) {
+            (true, _) => tree(&meta, globals, client, screen),
+            (_, true) => turns(&meta, globals, client, screen),
+            _ => conversation(args, &meta, globals, client, screen),
         }
     })
 }
@@ -99,6 +104,13 @@ fn tree(meta: &SessionMeta, globals: &Globals, client: &dyn Client, screen: &mut
     head(meta, screen)?;
     screen.line("")?;
     show_tree::draw(&tree, screen)
+}
+
+fn turns(meta: &SessionMeta, globals: &Globals, client: &dyn Client, screen: &mut Screen) -> Result<(), Failure> {
+    if !globals.json {
+        head(meta, screen)?;
+    }
+    show_turns::tell(&meta.session_id, globals, client, screen)
 }
 
 fn head(meta: &SessionMeta, screen: &mut Screen) -> Result<(), Failure> {

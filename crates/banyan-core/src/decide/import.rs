@@ -142,9 +142,9 @@ fn check(state: &SessionState, incoming: &Incoming) -> Result<(), Error> {
         }
     }
     match &incoming.active_leaf {
-        Some(leaf) if !seen.contains(leaf) && known(state, leaf).is_none() => Err(Error::invalid_request(format!(
-            "the active leaf `{leaf}` is not among the entries of session `{session}`"
-        ))),
+        Some(leaf) if !seen.contains(leaf) && known(state, leaf).is_none() => Err(Error::invalid_request(
+            format!("the active leaf `{leaf}` is not among the entries of session `{session}`"),
+        )),
         _ => Ok(()),
     }
 }

@@ -68,9 +68,10 @@ impl<'s> Tree<'s> {
     /// The one that goes on where the others branch off, and the others. The active path ends at its leaf, so nothing goes
     /// on from there.
     fn main_and_others(&self, siblings: &[NodeIx]) -> (Option<NodeIx>, Vec<NodeIx>) {
-        let follow_leaf = siblings.first().and_then(|ix| self.state.node(*ix).parent()).is_some_and(|parent| {
-            self.state.on_path(parent)
-        });
+        let follow_leaf = siblings
+            .first()
+            .and_then(|ix| self.state.node(*ix).parent())
+            .is_some_and(|parent| self.state.on_path(parent));
         let last = siblings.last().copied().filter(|_| !follow_leaf);
         let main = siblings.iter().copied().find(|ix| self.state.on_path(*ix)).or(last);
         (main, siblings.iter().copied().filter(|ix| Some(*ix) != main).collect())

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use banyan_model::SessionEntry;
 
-use super::words::{self, Block, Kind, Shown};
 use super::Head;
+use super::words::{self, Block, Kind, Shown};
 use crate::redact::Finding;
 
 /// Writes Markdown: the active path first, then the other branches.
@@ -70,7 +70,9 @@ fn write_block(block: &Block, out: &mut String) {
         Block::Text(text) if text.trim().is_empty() => Ok(()),
         Block::Text(text) => writeln!(out, "\n{}", closed(text.trim_end())),
         Block::Thinking(text) if text.trim().is_empty() => Ok(()),
-        Block::Thinking(text) => writeln!(out, "\n{}", quoted(&format!("*Thinking*\n\n{}", closed(text.trim_end())))),
+        Block::Thinking(text) => {
+            writeln!(out, "\n{}", quoted(&format!("*Thinking*\n\n{}", closed(text.trim_end()))))
+        }
         Block::Call { name, arguments } => {
             writeln!(out, "\n**Call** {}\n\n{}", code(name), fenced(arguments, "json"))
         }

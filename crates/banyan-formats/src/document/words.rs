@@ -30,10 +30,26 @@ pub(super) enum Kind {
 pub(super) enum Block {
     Text(String),
     Thinking(String),
-    Call { name: String, arguments: String },
-    Result { name: String, failed: bool, blocks: Vec<Block> },
-    Image { mime: String, data: String, attachment: Option<banyan_model::AttachmentId> },
-    File { name: String, about: String, attachment: banyan_model::AttachmentId, mime: String },
+    Call {
+        name: String,
+        arguments: String,
+    },
+    Result {
+        name: String,
+        failed: bool,
+        blocks: Vec<Block>,
+    },
+    Image {
+        mime: String,
+        data: String,
+        attachment: Option<banyan_model::AttachmentId>,
+    },
+    File {
+        name: String,
+        about: String,
+        attachment: banyan_model::AttachmentId,
+        mime: String,
+    },
     Error(String),
     /// A remark of ours.
     Remark(String),
@@ -122,7 +138,7 @@ fn block(block: &ContentBlock) -> Block {
 /// Arguments over several lines. Numbers that would not survive it leave them as they are.
 fn laid_out(json: &str) -> String {
     let value: Option<Value> = serde_json::from_str(json).ok();
-    let same = value.as_ref().is_some_and(|value| value.to_string() == json);
+    let same = serde_json::to_string(&value).is_ok_and(|text| text == json);
     match value.filter(|_| same) {
         Some(value) => serde_json::to_string_pretty(&value).unwrap_or_else(|_| json.to_owned()),
         None => json.to_owned(),
@@ -180,4 +196,3 @@ pub(super) fn size(bytes: u64) -> String {
 pub(super) fn decoded(data: &str) -> u64 {
     data.len() as u64 / 4 * 3
 }
-

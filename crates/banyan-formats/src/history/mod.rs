@@ -29,9 +29,9 @@ pub(crate) use fields::{json_of, same_value, value_of, without_technical_details
 pub use message::{Disclosure, HistoryMessage, Speaker, Status};
 pub use origin::public_origin;
 pub use part::{Activity, Part, TextPart, ToolCall, ToolResult};
-pub(crate) use parts::{failure, text_of};
 pub use parts::{Options, Place};
+pub(crate) use parts::{failure, text_of};
 pub use projector::{Change, Delta, Projector};
 pub use read::{NewEntry, entries_of};
-pub(crate) use time::{iso, rfc3339};
 pub use time::milliseconds;
+pub(crate) use time::{iso, rfc3339};

@@ -96,7 +96,15 @@ impl Redactor {
                 .unwrap_or(message);
                 SessionEntry::Message(MessageEntry { id, parent_id, timestamp, revision, origin, message })
             }
-            SessionEntry::Custom(CustomEntry { id, parent_id, timestamp, revision, origin, custom_type, data }) => {
+            SessionEntry::Custom(CustomEntry {
+                id,
+                parent_id,
+                timestamp,
+                revision,
+                origin,
+                custom_type,
+                data,
+            }) => {
                 let origin = origin.map(|origin| self.object(origin, &place));
                 let data = self.json(&data, &place);
                 SessionEntry::Custom(CustomEntry { id, parent_id, timestamp, revision, origin, custom_type, data })

@@ -33,7 +33,10 @@ const TABLE: &[(&str, &str)] = &[
     ("gitlab-token", r"\bgl(?:pat|ptt|dt|rt|cbt|soat)-[A-Za-z0-9_-]{20,}"),
     ("slack-token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[0-9]-[A-Za-z0-9-]{10,}"),
     ("slack-webhook", r"https://hooks\.slack\.com/(?:services|workflows)/(?P<secret>[A-Za-z0-9/_+-]{16,})"),
-    ("discord-webhook", r"https://(?:\w+\.)?discord(?:app)?\.com/api/webhooks/(?P<secret>[0-9]+/[A-Za-z0-9_-]{16,})"),
+    (
+        "discord-webhook",
+        r"https://(?:\w+\.)?discord(?:app)?\.com/api/webhooks/(?P<secret>[0-9]+/[A-Za-z0-9_-]{16,})",
+    ),
     ("google-api-key", r"\bAIza[0-9A-Za-z_-]{35}"),
     ("google-oauth-token", r"\bya29\.[0-9A-Za-z_-]{20,}"),
     ("aws-access-key", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
@@ -71,7 +74,8 @@ pub(super) static SHAPES: LazyLock<Shapes> = LazyLock::new(Shapes::new);
 impl Shapes {
     fn new() -> Self {
         // That every line of the table is a pattern is shown by a test.
-        let all = TABLE.iter().filter_map(|(kind, pattern)| Some(Shape { kind, regex: Regex::new(pattern).ok()? }));
+        let all =
+            TABLE.iter().filter_map(|(kind, pattern)| Some(Shape { kind, regex: Regex::new(pattern).ok()? }));
         let set = RegexSet::new(TABLE.iter().map(|(_, pattern)| pattern)).unwrap_or_else(|_| RegexSet::empty());
         Self { all: all.collect(), set }
     }

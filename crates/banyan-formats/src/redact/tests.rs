@@ -16,7 +16,8 @@ fn examples() -> Vec<(&'static str, String, String)> {
     let hex = "0123456789abcdef0123456789abcdef";
     let of = |prefix: &str, length: usize| format!("{prefix}{}", letters.repeat(3).get(..length).unwrap());
     let plain = |kind, secret: String| (kind, format!("use {secret} there"), secret);
-    let within = |kind, before: &str, secret: String, after: &str| (kind, format!("{before}{secret}{after}"), secret);
+    let within =
+        |kind, before: &str, secret: String, after: &str| (kind, format!("{before}{secret}{after}"), secret);
     let pem = format!("-----BEGIN RSA {0}-----\nMIIE\nabc\n-----END RSA {0}-----", "PRIVATE KEY");
     vec![
         plain("private-key", pem),

@@ -1,8 +1,6 @@
 //! The events of a turn: what a person said, what a model said, what tools gave back.
 
-use banyan_model::{
-    FunctionCallBlock, Json, Object, StopReason, ThinkingBlock, ToolState, Usage,
-};
+use banyan_model::{FunctionCallBlock, Json, Object, StopReason, ThinkingBlock, ToolState, Usage};
 use serde_json::Value;
 
 use super::parts::{Assistant, End, ToolResult, user};
@@ -22,7 +20,7 @@ pub(super) struct Open {
 const OF_EVERY: [&str; 3] = ["turn_id", "message_id", "banyan"];
 
 /// The fields that have no place, besides those that do.
-fn rest(record: &Record, known: &[&str]) -> Object {
+fn rest(record: &Record, known: &[&str]) -> Result<Object, String> {
     let known: Vec<&str> = OF_EVERY.iter().chain(known).copied().collect();
     record.rest_object(&known)
 }
@@ -33,7 +31,7 @@ impl Taker {
         self.of_turn(record);
         let text = record.text("text").ok_or("the line has no `text`")?;
         let said_at = own.as_ref().and_then(|own| own.said_at.or(own.timestamp)).unwrap_or(self.time);
-        let rest = rest(record, &["text"]);
+        let rest = rest(record, &["text"])?;
         let draft = Draft { id: record.text("message_id"), own, time: self.time, rest };
         self.message(draft, kind::USER, user(&text, said_at))
     }
@@ -45,7 +43,7 @@ impl Taker {
         open.parts.model = record.text("model").unwrap_or(open.parts.model);
         open.parts.provider = record.text("provider").unwrap_or(open.parts.provider);
         open.parts.agent = json(record, "agent")?;
-        open.rest = rest(record, &["model", "provider", "agent"]);
+        open.rest = rest(record, &["model", "provider", "agent"])?;
         self.open = Some(open);
         Ok(())
     }
@@ -84,18 +82,15 @@ impl Taker {
             warnings: record.parse("warnings"),
         };
         let text = record.text("text").unwrap_or_default();
-        let known = [
-            "text",
-            "finish_reason",
-            "native_finish_reason",
-            "usage",
-            "error_kind",
-            "error",
-            "warnings",
-            "model",
-            "provider",
+        let mut known = vec!["text", "finish_reason", "native_finish_reason", "model", "provider"];
+        let understood = [
+            ("usage", end.usage.is_some()),
+            ("error_kind", end.error_kind.is_some()),
+            ("error", end.error.is_some()),
+            ("warnings", end.warnings.is_some()),
         ];
-        let more = rest(record, &known);
+        known.extend(understood.iter().filter(|(_, understood)| *understood).map(|(key, _)| *key));
+        let more = rest(record, &known)?;
         let Some(mut open) = self.open.take() else { return Ok(()) };
         open.parts.model = record.text("model").unwrap_or(open.parts.model);
         open.parts.provider = record.text("provider").unwrap_or(open.parts.provider);
@@ -116,14 +111,14 @@ impl Taker {
             "unknown".to_owned()
         });
         let error = record.text("error");
-        let state = match status.as_str() {
-            "ok" | "success" | "completed" => ToolState::Ok,
-            "failed" | "error" => ToolState::Failed,
-            "interrupted" | "cancelled" | "canceled" | "aborted" => ToolState::Interrupted,
-            "skipped" | "denied" | "rejected" => ToolState::Skipped,
-            _ if error.is_some() => ToolState::Failed,
-            _ => ToolState::Ok,
+        let named = match status.as_str() {
+            "ok" | "success" | "completed" => Some(ToolState::Ok),
+            "failed" | "error" => Some(ToolState::Failed),
+            "interrupted" | "cancelled" | "canceled" | "aborted" => Some(ToolState::Interrupted),
+            "skipped" | "denied" | "rejected" => Some(ToolState::Skipped),
+            _ => None,
         };
+        let state = named.unwrap_or(if error.is_some() { ToolState::Failed } else { ToolState::Ok });
         let output = Output::of(record)?;
         let details = match (&own, details_of(state)) {
             (None, Some(details)) if output.details.is_none() => Some(details),
@@ -136,11 +131,13 @@ impl Taker {
             call_id,
             name,
             is_error,
-            text: error.or(output.text).unwrap_or_default(),
+            text: [output.text, error].into_iter().flatten().collect::<Vec<_>>().join("\n"),
             details: details.unwrap_or_default(),
         };
         let said_at = own.as_ref().and_then(|own| own.said_at.or(own.timestamp)).unwrap_or(self.time);
-        let rest = rest(record, &["call_id", "name", "status", "duration_ms", "output", "error"]);
+        let mut known = vec!["call_id", "name", "duration_ms", "output", "error"];
+        known.extend(named.map(|_| "status"));
+        let rest = rest(record, &known)?;
         let draft = Draft { id: record.text("message_id"), own, time: self.time, rest };
         self.message(draft, kind::TOOL_FINISHED, parts.message(said_at))
     }
@@ -156,7 +153,7 @@ impl Taker {
         };
         let error = words.filter(|_| stop_reason == StopReason::Error || record.get("message").is_some());
         open.parts.end = Some(End { stop_reason: Some(stop_reason), error, ..End::default() });
-        open.rest.extend(rest(record, &["message", "error"]));
+        open.rest.extend(rest(record, &["message", "error"])?);
         self.close(open, None)
     }
 
@@ -214,7 +211,9 @@ impl Output {
             return Ok(Self { text: Some(text), details: None });
         }
         let fields = serde_json::from_str::<Record>(output.get()).ok();
-        if let Some(fields) = fields.filter(|fields| fields.fields().all(|(key, _)| ["text", "details"].contains(&key))) {
+        if let Some(fields) =
+            fields.filter(|fields| fields.fields().all(|(key, _)| ["text", "details"].contains(&key)))
+        {
             return Ok(Self { text: fields.text("text"), details: fields.json("details") });
         }
         Ok(Self { text: Some(output.get().to_owned()), details: Some(output) })
@@ -226,7 +225,9 @@ fn json(record: &Record, key: &str) -> Result<Option<Json>, String> {
     match record.get(key) {
         None => Ok(None),
         Some(value) if value.get() == "null" => Ok(None),
-        Some(value) => Json::from_text(value.get()).map(Some).map_err(|error| format!("`{key}`: {}", error.message)),
+        Some(value) => {
+            Json::from_text(value.get()).map(Some).map_err(|error| format!("`{key}`: {}", error.message))
+        }
     }
 }
 
@@ -253,4 +254,3 @@ fn by_other_names(mut usage: Usage, record: &Record) -> Usage {
     usage.reasoning = usage.reasoning.or_else(|| number(&["reasoning_tokens"]));
     usage
 }
-

@@ -50,7 +50,9 @@ impl Record {
             serde_json::from_str(text).map_err(|error| format!("the line is not a JSON object: {error}"))?;
         match record.parse::<u64>("schema_version") {
             Some(version) if version > SCHEMA_VERSION => {
-                return Err(format!("schema_version {version} is newer than {SCHEMA_VERSION}, which is read here"));
+                return Err(format!(
+                    "schema_version {version} is newer than {SCHEMA_VERSION}, which is read here"
+                ));
             }
             _ => {}
         }
@@ -90,8 +92,9 @@ impl Record {
     }
 
     /// The same as an object; empty when there is nothing.
-    pub(super) fn rest_object(&self, without: &[&str]) -> Object {
-        self.rest(without).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    pub(super) fn rest_object(&self, without: &[&str]) -> Result<Object, String> {
+        let text = self.rest(without).unwrap_or_default();
+        serde_json::from_str(&text).map_err(|error| format!("the line has a value that cannot be kept: {error}"))
     }
 
     pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &RawValue)> {

@@ -9,11 +9,11 @@ use banyan_model::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::events::Open;
 use super::kind;
 use super::read::Log;
 use super::record::{Own, Record};
 use super::report::Report;
-use super::events::Open;
 use crate::audit;
 use crate::history::{identity, milliseconds};
 use crate::turns::{LOG, TURN_ID};
@@ -38,6 +38,8 @@ pub(super) struct Taker {
     turn: Option<String>,
     given: Vec<SessionEntry>,
     last_seq: Option<u64>,
+    /// Lines that could not be read since the last one that could.
+    unread: u64,
     pub(super) time: i64,
     first_time: Option<i64>,
     pub(super) line: u64,
@@ -97,12 +99,14 @@ impl Taker {
             self.record(&record)
         });
         if let Err(why) = taken {
+            self.unread += 1;
             self.report.unreadable(number, &why, line);
         }
     }
 
     pub(super) fn too_long(&mut self, number: u64, bytes: u64, longest: usize) {
         self.report.lines += 1;
+        self.unread += 1;
         self.report.aside(number, format!("the line has {bytes} bytes, and {longest} are the most that is read"));
     }
 
@@ -119,7 +123,8 @@ impl Taker {
     pub(super) fn finish(mut self) -> Log {
         let fallback = self.fallback_id.take().unwrap_or_else(|| hashed("session", &[b""]));
         let meta = self.meta.take().unwrap_or_else(|| {
-            self.report.invented(None, "the log has no session_meta line; the session's id is made of its first line");
+            self.report
+                .invented(None, "the log has no session_meta line; the session's id is made of its first line");
             Meta { id: fallback, fields: Object::new(), time: self.first_time.unwrap_or_default(), own: None }
         });
         let last = self.before.take();
@@ -157,11 +162,14 @@ impl Taker {
             (Some(seq), Some(last)) if seq <= last => {
                 self.invented(format!("seq {seq} comes after {last}; the order of the lines is taken"));
             }
-            (Some(seq), Some(last)) if seq > last + 1 => {
-                self.report.aside(self.line, format!("{} lines before this one are missing by their seq", seq - last - 1));
+            (Some(seq), Some(last)) if seq - last - 1 > self.unread => {
+                let note =
+                    format!("by their seq, {} lines are missing before this one", seq - last - 1 - self.unread);
+                self.report.aside(self.line, note);
             }
             _ => {}
         }
+        self.unread = 0;
         self.last_seq = record.parse::<u64>("seq").or(self.last_seq);
     }
 
@@ -218,7 +226,7 @@ impl Taker {
         if own.is_none() || self.meta.is_some() {
             self.title = record.text("title").or(self.title.take());
         }
-        let fields = record.rest_object(&["session_id", "title", "banyan"]);
+        let fields = record.rest_object(&["session_id", "title", "banyan"])?;
         match &mut self.meta {
             // A session that was taken up again says so with another such line.
             Some(meta) => meta.fields.extend(fields),
@@ -259,7 +267,13 @@ impl Taker {
         Ok(())
     }
 
-    fn custom(&mut self, record: &Record, own: Option<Own>, custom_type: String, data: &str) -> Result<(), String> {
+    fn custom(
+        &mut self,
+        record: &Record,
+        own: Option<Own>,
+        custom_type: String,
+        data: &str,
+    ) -> Result<(), String> {
         let data = Json::from_text(data).map_err(|error| error.message)?;
         let word = custom_type.clone();
         let draft = Draft { id: record.text("message_id"), own, time: self.time, rest: Object::new() };
@@ -278,7 +292,8 @@ impl Taker {
         let turn = self.turn.clone();
         match draft.own {
             Some(own) => {
-                let parent_id = own.parent_id.map_or_else(|| self.before.clone(), |parent| parent.map(EntryId::from));
+                let parent_id =
+                    own.parent_id.map_or_else(|| self.before.clone(), |parent| parent.map(EntryId::from));
                 let timestamp = own.timestamp.unwrap_or(draft.time);
                 Placed { id, parent_id, timestamp, revision: own.revision, origin: own.origin }
             }
@@ -330,7 +345,10 @@ impl Taker {
         }
         let lost = entry.parent_id().is_some_and(|parent| !self.seen.contains(parent));
         if lost {
-            let note = format!("what entry `{}` follows is not in the log; it is put after the entry before it", entry.id());
+            let note = format!(
+                "what entry `{}` follows is not in the log; it is put after the entry before it",
+                entry.id()
+            );
             self.invented(note);
             match &mut entry {
                 SessionEntry::Message(entry) => entry.parent_id.clone_from(&self.before),

@@ -221,7 +221,8 @@ impl<W: Write> Writer<W> {
     fn custom(&mut self, entry: &SessionEntry, custom: &CustomEntry) -> io::Result<()> {
         let data = serde_json::from_str::<Record>(custom.data.get()).ok();
         let fits = |data: &Record| {
-            let free = |key: &str| !ENVELOPE.contains(&key) && key != "turn_id" && key != "message_id" && key != "banyan";
+            let free =
+                |key: &str| !ENVELOPE.contains(&key) && key != "turn_id" && key != "message_id" && key != "banyan";
             data.fields().all(|(key, _)| free(key))
                 && data.get("sources").is_some()
                 && data.rest(&[]).as_deref() == Some(custom.data.get())

@@ -168,6 +168,8 @@ impl Open {
         let open_ended = match self.last_stop {
             None => !self.answered,
             Some((StopReason::FunctionCall, posted)) => !posted,
+            // Some say that they are done and wait all the same.
+            Some((StopReason::End, posted)) => !posted && self.tools.awaits_any(),
             Some(_) => false,
         };
         match outlook.map(|outlook| (outlook.standing, outlook.idle)) {

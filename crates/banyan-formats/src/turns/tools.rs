@@ -103,6 +103,11 @@ impl Tools {
         tool
     }
 
+    /// Whether the model waits for a result.
+    pub(super) fn awaits_any(&self) -> bool {
+        self.uses.iter().any(|(tool, without)| tool.state == ToolState::Pending && *without == Without::Awaited)
+    }
+
     /// The call whose result an entry has.
     pub(super) fn settled_by(&self, entry_id: &EntryId) -> Option<&ToolUse> {
         self.uses.iter().rev().map(|(tool, _)| tool).find(|tool| tool.result_entry_id.as_ref() == Some(entry_id))

@@ -8,7 +8,9 @@ use crate::given::{assistant, call, result, session, taken, user};
 #[test]
 fn given_broken_lines_when_a_log_is_read_then_each_is_set_aside_with_its_number_and_why() {
     let good = |seq: u64| {
-        format!(r#"{{"schema_version":1,"seq":{seq},"time":"2026-01-01T00:00:00Z","type":"user","text":"t{seq}"}}"#)
+        format!(
+            r#"{{"schema_version":1,"seq":{seq},"time":"2026-01-01T00:00:00Z","type":"user","text":"t{seq}"}}"#
+        )
     };
     let deep = format!(
         r#"{{"schema_version":1,"seq":8,"time":"2026-01-01T00:00:00Z","type":"tool_started","call_id":"c","name":"f","input":{}1{}}}"#,
@@ -33,7 +35,8 @@ fn given_broken_lines_when_a_log_is_read_then_each_is_set_aside_with_its_number_
     ];
     let text: Vec<&str> = lines.iter().map(|(line, _)| line.as_str()).collect();
     let log = read([text.join("\n").as_bytes(), b"\n\xff\xfe{}\n"].concat().as_slice()).unwrap();
-    let expected: Vec<u64> = lines.iter().zip(1..).filter(|((_, why), _)| !why.is_empty()).map(|(_, at)| at).chain([15]).collect();
+    let expected: Vec<u64> =
+        lines.iter().zip(1..).filter(|((_, why), _)| !why.is_empty()).map(|(_, at)| at).chain([15]).collect();
     let aside: Vec<u64> = log.report.aside.iter().map(|note| note.line.unwrap()).collect();
     assert_eq!(aside, expected, "{:#?}", log.report.aside);
     for (note, (_, why)) in log.report.aside.iter().zip(lines.iter().filter(|(_, why)| !why.is_empty())) {
@@ -59,19 +62,21 @@ fn given_a_log_without_its_first_line_when_it_is_read_then_the_session_gets_an_i
 #[test]
 fn given_the_end_of_a_message_is_lost_when_the_log_is_read_then_what_is_known_of_it_is_there() {
     let whole = session(&[user("a"), assistant(json!([call("c")]), "function_call"), result("c", "x")]);
-    let log: Vec<String> = whole.log().lines().filter(|line| !line.contains("assistant_finished")).map(str::to_owned).collect();
+    let log: Vec<String> =
+        whole.log().lines().filter(|line| !line.contains("assistant_finished")).map(str::to_owned).collect();
     let log = taken(&log.join("\n"));
     // The id is known from the lines before, and so is what the result follows.
     let ids: Vec<&str> = log.entries.iter().map(|entry| entry.id().as_str()).collect();
     assert_eq!(ids, ["e0", "e1", "e2"]);
     assert_eq!(log.entries, whole.entries);
-    assert_eq!(log.report.aside[0].note, "1 lines before this one are missing by their seq");
+    assert_eq!(log.report.aside[0].note, "by their seq, 1 lines are missing before this one");
 }
 
 #[test]
 fn given_an_entry_twice_or_another_session_when_a_log_is_read_then_the_second_is_set_aside() {
     let log = session(&[user("a")]).log();
-    let other = r#"{"schema_version":1,"seq":3,"time":"2026-01-01T00:00:00Z","type":"session_meta","session_id":"other"}"#;
+    let other =
+        r#"{"schema_version":1,"seq":3,"time":"2026-01-01T00:00:00Z","type":"session_meta","session_id":"other"}"#;
     let entry = r#"{"schema_version":1,"seq":4,"time":"2026-01-01T00:00:00Z","type":"banyan_entry","entry":{"kind":"custom","id":"e0","parent_id":null,"timestamp":1,"revision":0,"custom_type":"t","data":1}}"#;
     let read = taken(&format!("{log}{other}\n{entry}\n"));
     let notes: Vec<&str> = read.report.aside.iter().map(|note| note.note.as_str()).collect();

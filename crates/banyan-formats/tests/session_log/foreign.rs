@@ -47,7 +47,10 @@ fn given_the_documents_example_when_it_is_read_then_every_record_has_its_place()
     );
     assert_eq!((log.report.invented.len(), log.report.aside.len()), (0, 0), "{:?}", log.report);
     assert_eq!((log.meta.session_id.as_str(), log.meta.title.as_str()), ("s-x", "scratch"));
-    assert_eq!(Value::from(log.meta.metadata.clone().unwrap()), json!({"cwd": "/repo", "model": "m", "provider": "p"}));
+    assert_eq!(
+        Value::from(log.meta.metadata.clone().unwrap()),
+        json!({"cwd": "/repo", "model": "m", "provider": "p"})
+    );
     assert_eq!((log.meta.created_at, log.meta.updated_at), (at(0), at(5)));
     assert_eq!(log.active_leaf.as_ref().unwrap().as_str(), "msg_1");
     assert_eq!(taken(EXAMPLE), log, "reading is always the same");
@@ -111,7 +114,10 @@ fn given_fields_and_types_that_nobody_knows_when_they_are_read_then_they_are_kep
     assert_eq!(origin(0), json!({"session_log": {"turn_id": "t", "more": {"attachments": [{"path": "a"}]}}}));
     assert_eq!(origin(1), json!({"session_log": {"more": {"provider_request_id": "r1"}}}));
     assert_eq!(messages(&log)[1]["native_stop_reason"], "odd");
-    assert_eq!(messages(&log)[2], json!({"custom_type": "session-log.archived", "data": {"turn_id": "t", "at": 7}}));
+    assert_eq!(
+        messages(&log)[2],
+        json!({"custom_type": "session-log.archived", "data": {"turn_id": "t", "at": 7}})
+    );
     let session = Session::of(log);
     assert_eq!(Session::of(taken(&session.log())), session);
 }

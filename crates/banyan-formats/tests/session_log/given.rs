@@ -148,7 +148,8 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(2, 8, 3, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-            prop::collection::vec((text(), inner), 0..3).prop_map(|pairs| Value::Object(pairs.into_iter().collect()))
+            prop::collection::vec((text(), inner), 0..3)
+                .prop_map(|pairs| Value::Object(pairs.into_iter().collect()))
         ]
     })
 }
@@ -189,11 +190,8 @@ fn stop_reason() -> impl Strategy<Value = StopReason> {
 
 fn message() -> impl Strategy<Value = AgentMessage> {
     let content = || prop::collection::vec(block(), 0..4);
-    let usage = (prop::option::of(any::<u64>()), prop::option::of(0.0..9.0_f64)).prop_map(|(input, cost_usd)| Usage {
-        input,
-        cost_usd,
-        ..Usage::default()
-    });
+    let usage = (prop::option::of(any::<u64>()), prop::option::of(0.0..9.0_f64))
+        .prop_map(|(input, cost_usd)| Usage { input, cost_usd, ..Usage::default() });
     let id = || prop::sample::select(vec!["c1", "c2", ""]).prop_map(str::to_owned);
     prop_oneof![
         3 => (content(), any::<i64>())
@@ -239,7 +237,8 @@ enum Held {
 }
 
 fn held() -> impl Strategy<Value = Held> {
-    let context = prop::collection::vec(value(), 0..2).prop_map(|sources| json!({"cwd": "/w", "sources": sources}));
+    let context =
+        prop::collection::vec(value(), 0..2).prop_map(|sources| json!({"cwd": "/w", "sources": sources}));
     prop_oneof![
         6 => message().prop_map(Held::Message),
         1 => (text(), value()).prop_map(|(custom_type, data)| Held::Custom(custom_type, data)),
@@ -270,7 +269,15 @@ pub(crate) fn any_session() -> impl Strategy<Value = Session> {
                     }
                     Held::Custom(custom_type, data) => {
                         let (data, revision) = (Json::of(&data).unwrap(), Revision(0));
-                        SessionEntry::Custom(CustomEntry { id, parent_id, timestamp, revision, origin, custom_type, data })
+                        SessionEntry::Custom(CustomEntry {
+                            id,
+                            parent_id,
+                            timestamp,
+                            revision,
+                            origin,
+                            custom_type,
+                            data,
+                        })
                     }
                 });
             }

@@ -11,7 +11,10 @@ fn given_a_session_with_a_bit_of_everything_when_it_is_written_then_this_is_its_
         json!({"custom_type": "context", "data": {"cwd": "/repo/a", "sources": [
             {"kind": "project_instructions", "path": "/repo/AGENTS.md", "hash": "ab12", "truncated": false}]}}),
         user("explain this repo"),
-        assistant(json!([{"type": "thinking", "text": "hm"}, {"type": "text", "text": "Let me look."}, call("c1"), call("c2")]), "function_call"),
+        assistant(
+            json!([{"type": "thinking", "text": "hm"}, {"type": "text", "text": "Let me look."}, call("c1"), call("c2")]),
+            "function_call",
+        ),
         result("c1", "fn main() {}"),
         assistant(json!([{"type": "text", "text": "One"}, {"type": "text", "text": "Two"}]), "end"),
         user("and now?"),
@@ -22,7 +25,8 @@ fn given_a_session_with_a_bit_of_everything_when_it_is_written_then_this_is_its_
     (entry.revision, entry.origin) = (Revision(2), json!({"by": "agent"}).as_object().cloned());
     let mut branch = session.entries[2].clone();
     let SessionEntry::Message(entry) = &mut branch else { panic!("a message") };
-    (entry.id, entry.message) = ("b0".into(), Raw::of(&AgentMessage::User(UserMessage { content: vec![], timestamp: 5 })).unwrap());
+    (entry.id, entry.message) =
+        ("b0".into(), Raw::of(&AgentMessage::User(UserMessage { content: vec![], timestamp: 5 })).unwrap());
     session.entries.insert(3, branch);
 
     let expected = r#"

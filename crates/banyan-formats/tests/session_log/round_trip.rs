@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::given::{Session, any_session, taken};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn given_any_session_when_it_is_written_and_read_then_it_is_the_same(session in any_session()) {
@@ -47,6 +47,26 @@ proptest! {
         prop_assert_eq!(read.report.aside[0].line, Some(lost as u64 + 1));
         let missing = session.entries.iter().filter(|entry| !read.entries.iter().any(|it| it.id() == entry.id()));
         prop_assert!(missing.count() <= 1);
+    }
+
+    #[test]
+    fn given_a_log_that_was_tampered_with_when_what_is_read_is_written_then_it_is_read_as_the_same(
+        session in any_session(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), "[\\PC]{0,3}|banyan|user|null|\"|e 1|\n"), 1..6),
+    ) {
+        let mut log = session.log();
+        for (at, text) in changes {
+            let mut at = at.index(log.len());
+            while !log.is_char_boundary(at) {
+                at -= 1;
+            }
+            let end = (at..=log.len()).skip(text.len().min(4)).find(|end| log.is_char_boundary(*end)).unwrap_or(log.len());
+            log.replace_range(at..end, &text);
+        }
+        let read = Session::of(taken(&log));
+        let again = taken(&read.log());
+        prop_assert_eq!(&again.report.aside, &Vec::new());
+        prop_assert_eq!(Session::of(again), read);
     }
 
     #[test]

@@ -73,8 +73,18 @@ fn given_a_call_without_a_result_when_it_is_told_then_its_state_follows_from_wha
         (asked("aborted"), SessionStatus::Idle, TurnStatus::Cancelled, ToolState::Skipped),
         (asked("error"), SessionStatus::Idle, TurnStatus::Failed, ToolState::Skipped),
         (asked("length"), SessionStatus::Idle, TurnStatus::Finished, ToolState::Skipped),
-        (then("function_call", &[user("never mind")]), SessionStatus::Idle, TurnStatus::Interrupted, ToolState::Interrupted),
-        (then("function_call", &[assistant(json!([]), "end")]), SessionStatus::Idle, TurnStatus::Finished, ToolState::Skipped),
+        (
+            then("function_call", &[user("never mind")]),
+            SessionStatus::Idle,
+            TurnStatus::Interrupted,
+            ToolState::Interrupted,
+        ),
+        (
+            then("function_call", &[assistant(json!([]), "end")]),
+            SessionStatus::Idle,
+            TurnStatus::Finished,
+            ToolState::Skipped,
+        ),
     ];
     for (contents, session, status, state) in cases {
         let turn = told(&contents, session).remove(0);
@@ -85,7 +95,8 @@ fn given_a_call_without_a_result_when_it_is_told_then_its_state_follows_from_wha
 
 #[test]
 fn given_a_question_without_an_answer_when_it_is_told_then_it_waits_or_was_left() {
-    let status = |contents: &[Value], session| told(contents, session).iter().map(|turn| turn.status).collect::<Vec<_>>();
+    let status =
+        |contents: &[Value], session| told(contents, session).iter().map(|turn| turn.status).collect::<Vec<_>>();
     assert_eq!(status(&[user("a")], SessionStatus::Idle), [TurnStatus::Pending]);
     assert_eq!(status(&[user("a")], SessionStatus::Working), [TurnStatus::Running]);
     assert_eq!(status(&[user("a"), user("b")], SessionStatus::Done), [TurnStatus::Interrupted; 2]);

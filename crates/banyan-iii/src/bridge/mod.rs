@@ -124,7 +124,12 @@ impl Ask {
 impl Bridge {
     /// A bridge to a main instance. Nothing is asked of it before the first call.
     pub fn new(main: Arc<dyn Main>, limits: Limits) -> Self {
-        Self { main: Caller(main), limits: RwLock::new(limits), locks: Locks::default(), kind: AtomicU8::new(UNKNOWN) }
+        Self {
+            main: Caller(main),
+            limits: RwLock::new(limits),
+            locks: Locks::default(),
+            kind: AtomicU8::new(UNKNOWN),
+        }
     }
 
     /// How much one call may ask for from now on.

@@ -1,6 +1,7 @@
 //! The functions that only look. A Banyan at the other end answers them itself, so that a page costs a page. For any
 //! other main the session is fetched whole, and the same rules choose what is answered.
 
+use banyan::TurnSource;
 use banyan::model::*;
 use banyan::rules::page::{self, Loaded, Page};
 use banyan::rules::state::NodeIx;
@@ -21,6 +22,7 @@ impl Bridge {
             "session::messages-tail" => self.messages_tail(id, read_request(body)?).await,
             "session::messages-range" => self.messages_range(id, read_request(body)?).await,
             "session::get-message" => self.get_message(id, read_request(body)?).await,
+            "session::turns" => self.turns(id, read_request(body)?).await,
             "session::tree" => self.tree(id, read_request(body)?).await,
             "session::get-attachment" => self.get_attachment(id, read_request(body)?).await,
             "session::list-attachments" => self.list_attachments(id, read_request(body)?).await,
@@ -103,6 +105,21 @@ impl Bridge {
                     entry.message = shown(&entry.message, request.include_image_data)?;
                 }
                 answer(&entry.map(|entry| GetMessageResponse { entry }))
+            }
+        }
+    }
+
+    async fn turns(&self, id: &str, mut request: TurnsRequest) -> Result<String, Error> {
+        match self.main().await? {
+            MainKind::Banyan(main) => {
+                request.limit = Some(self.limits().page_size(request.limit));
+                forward::<TurnsResponse>(&main.0, id, &request).await
+            }
+            MainKind::Reference(main) => {
+                let listing = listed(&main, &request.session_id).await?;
+                let (meta, limit) =
+                    (listing.state.meta().as_ref().clone(), self.limits().page_size(request.limit));
+                answer(&banyan::turns_of(&listing, meta, request.cursor.as_deref(), limit)?)
             }
         }
     }
@@ -195,4 +212,23 @@ fn tail(listing: &Listing, request: &MessagesTailRequest, limits: &Limits) -> Re
     }
     let oldest_entry_id = messages.first().map(|item| item.entry_id.clone());
     Ok(MessagesTailResponse { messages, has_more: page.has_more, oldest_entry_id })
+}
+
+impl TurnSource for Listing {
+    fn entry(&self, id: &EntryId) -> Result<Option<SessionEntry>, Error> {
+        Ok(self.state.find(id).and_then(|ix| Self::entry(self, ix)).cloned())
+    }
+
+    fn after(&self, id: Option<EntryId>) -> Result<(Vec<SessionEntry>, Option<EntryId>), Error> {
+        let path = self.state.path();
+        let from = match id {
+            None => 0,
+            Some(id) => {
+                let at = path.iter().position(|ix| self.state.id(*ix) == id);
+                at.map(|at| at + 1)
+                    .ok_or_else(|| Error::invalid_cursor(format!("entry `{id}` is not on the path being read")))?
+            }
+        };
+        Ok((path[from..].iter().filter_map(|ix| Self::entry(self, *ix)).cloned().collect(), None))
+    }
 }

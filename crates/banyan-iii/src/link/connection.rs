@@ -208,7 +208,8 @@ where
 /// Says who this is and what it offers.
 async fn introduce(connection: Arc<Connection>, service: Arc<dyn Service>, before: Option<Before>) -> bool {
     if let Some(Before { worker_id, token }) = before {
-        let again = Message::Reattach { previous_worker_id: worker_id.into(), reattach_token: token.map(Into::into) };
+        let again =
+            Message::Reattach { previous_worker_id: worker_id.into(), reattach_token: token.map(Into::into) };
         if !connection.say(again.write()).await {
             return false;
         }
@@ -275,7 +276,12 @@ impl Connection {
     }
 
     /// Takes in a frame. Says why the engine does not want this worker, if that is what it is about.
-    fn hear(self: &Arc<Self>, text: &str, service: &Arc<dyn Service>, before: &mut Option<Before>) -> Option<String> {
+    fn hear(
+        self: &Arc<Self>,
+        text: &str,
+        service: &Arc<dyn Service>,
+        before: &mut Option<Before>,
+    ) -> Option<String> {
         let message = match Message::read(text) {
             Ok(Some(message)) => message,
             Ok(None) => return None,
@@ -296,7 +302,8 @@ impl Connection {
                 }
             }
             Message::RegisterTrigger(binding) => {
-                let (id, trigger_type) = (binding.id.clone().into_owned(), binding.trigger_type.clone().into_owned());
+                let (id, trigger_type) =
+                    (binding.id.clone().into_owned(), binding.trigger_type.clone().into_owned());
                 let function_id = binding.function_id.clone().into_owned();
                 let error = Arc::clone(service).bind(self, binding).err();
                 self.say_later(
@@ -350,7 +357,9 @@ impl Connection {
 
     /// Sends a frame without keeping the reader from reading on.
     fn say_later(self: &Arc<Self>, text: String) {
-        let Err(mpsc::error::TrySendError::Full(frame)) = self.out.try_send(Frame::Text(text.into())) else { return };
+        let Err(mpsc::error::TrySendError::Full(frame)) = self.out.try_send(Frame::Text(text.into())) else {
+            return;
+        };
         let out = self.out.clone();
         tokio::spawn(async move { out.send(frame).await });
     }

@@ -131,8 +131,7 @@ impl Bound {
         let (source, position) = source;
         let (mode, changes) = watch::channel(mode);
         let progress = Arc::new(Progress::at(position));
-        let task =
-            tokio::spawn(deliver(Arc::clone(&consumer), source, position, changes, Arc::clone(&progress)));
+        let task = tokio::spawn(deliver(Arc::clone(&consumer), source, position, changes, Arc::clone(&progress)));
         Self { consumer, filters, mode, progress, task }
     }
 

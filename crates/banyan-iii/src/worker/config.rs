@@ -97,9 +97,13 @@ impl WorkerConfig {
 
     fn checked(self) -> Result<Self, String> {
         match &self.adapter {
-            _ if self.max_list_limit == 0 => Err("max_list_limit is 0; no page could have anything in it".to_owned()),
+            _ if self.max_list_limit == 0 => {
+                Err("max_list_limit is 0; no page could have anything in it".to_owned())
+            }
             Adapter::Fs(fs) if fs.data_dir.trim().is_empty() => Err("adapter.config.data_dir is empty".to_owned()),
-            Adapter::Bridge(bridge) if bridge.url.trim().is_empty() => Err("adapter.config.url is empty".to_owned()),
+            Adapter::Bridge(bridge) if bridge.url.trim().is_empty() => {
+                Err("adapter.config.url is empty".to_owned())
+            }
             Adapter::Bridge(bridge) if bridge.timeout_ms == 0 => {
                 Err("adapter.config.timeout_ms is 0; no call could be answered in that time".to_owned())
             }
@@ -111,8 +115,8 @@ impl WorkerConfig {
     /// configuration worker to expand on each read.
     pub fn seed(path: &Path) -> Result<Value, String> {
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-        let value: Value =
-            serde_saphyr::from_str(&expand(&text, |name| std::env::var(name).ok())).map_err(|error| error.to_string())?;
+        let value: Value = serde_saphyr::from_str(&expand(&text, |name| std::env::var(name).ok()))
+            .map_err(|error| error.to_string())?;
         Ok(value)
     }
 
@@ -153,9 +157,7 @@ impl WorkerConfig {
             "required": ["url"],
             "additionalProperties": false
         });
-        let limit = |default: usize, description: &str| {
-            json!({"type": "integer", "format": "uint", "minimum": 1, "default": default, "description": description})
-        };
+        let limit = |default: usize, description: &str| json!({"type": "integer", "format": "uint", "minimum": 1, "default": default, "description": description});
         json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "title": "WorkerConfig",
@@ -272,10 +274,13 @@ mod tests {
     #[test]
     fn one_engine_has_many_addresses() {
         let here = "ws://127.0.0.1:49134";
-        for same in ["ws://localhost:49134", "ws://127.0.0.1:49134/", "WS://LOCALHOST:49134//", "ws://[::1]:49134"] {
+        for same in ["ws://localhost:49134", "ws://127.0.0.1:49134/", "WS://LOCALHOST:49134//", "ws://[::1]:49134"]
+        {
             assert!(same_engine(here, same), "{same}");
         }
-        for other in ["ws://127.0.0.1:49135", "ws://main:49134", "wss://127.0.0.1:49134", "ws://127.0.0.1:49134/other"] {
+        for other in
+            ["ws://127.0.0.1:49135", "ws://main:49134", "wss://127.0.0.1:49134", "ws://127.0.0.1:49134/other"]
+        {
             assert!(!same_engine(here, other), "{other}");
         }
         assert!(same_engine("ws://main", "ws://main:80/"));

@@ -174,12 +174,7 @@ fn outcome(item: Item, failed: Option<CallFailed>) -> Outcome {
     }
 }
 
-fn settle(
-    consumer: &Consumer,
-    lanes: &mut Lanes,
-    under_way: &mut UnderWay,
-    outcome: Outcome,
-) {
+fn settle(consumer: &Consumer, lanes: &mut Lanes, under_way: &mut UnderWay, outcome: Outcome) {
     let session = |item: &Item| -> SessionId { item.event.session_id().clone() };
     match outcome {
         Outcome::Answered(item) => {
@@ -203,7 +198,9 @@ fn settle(
 /// An event as other instances are told it.
 fn enveloped(event: &Event) -> String {
     let mut text = format!(r#"{{"trigger_type":"{}","payload":{}"#, event.event_type(), event.json());
-    if let Some(metadata) = event.metadata.as_ref().and_then(|metadata| serde_json::to_string(metadata.as_ref()).ok()) {
+    if let Some(metadata) =
+        event.metadata.as_ref().and_then(|metadata| serde_json::to_string(metadata.as_ref()).ok())
+    {
         text.push_str(r#","session_metadata":"#);
         text.push_str(&metadata);
     }

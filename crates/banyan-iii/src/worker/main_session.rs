@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use banyan::model::{
-    CreatedEvent, Event, EventPayload, MessageUpdatedEvent, Object, Position, Revision, Role, SessionEntry, SessionId,
-    SessionMeta,
+    CreatedEvent, Event, EventPayload, MessageUpdatedEvent, Object, Position, Revision, Role, SessionEntry,
+    SessionId, SessionMeta,
 };
 use banyan::rules::event::added;
 use serde::Deserialize;

@@ -74,7 +74,10 @@ impl Runtime {
     /// Whether the main instance can be reached is found out by the calls.
     fn connect(config: &BridgeConfig, surroundings: &Surroundings) -> Result<Self, String> {
         if !config.url.starts_with("ws://") {
-            return Err(format!("adapter.config.url must be an address such as ws://main:49134, not `{}`", config.url));
+            return Err(format!(
+                "adapter.config.url must be an address such as ws://main:49134, not `{}`",
+                config.url
+            ));
         }
         if let Engine::Url(own) = &surroundings.engine
             && same_engine(own, &config.url)
@@ -114,7 +117,9 @@ impl Runtime {
             Adapter::Fs(fs) => fs.path().display().to_string(),
             Adapter::Bridge(bridge) => bridge.url.clone(),
         };
-        format!("this process also serves {dir} over HTTP, so its adapter stays; run `banyan worker` for another one")
+        format!(
+            "this process also serves {dir} over HTTP, so its adapter stays; run `banyan worker` for another one"
+        )
     }
 
     /// Applies the limits of a configuration.
@@ -190,9 +195,11 @@ impl Runtime {
                 ..ListRequest::default()
             };
             let page = self.list(&request).await?;
-            sessions.extend(page.sessions.into_iter().map(|meta| {
-                Known { id: meta.session_id.clone(), metadata: meta.metadata.clone() }
-            }));
+            sessions.extend(
+                page.sessions
+                    .into_iter()
+                    .map(|meta| Known { id: meta.session_id.clone(), metadata: meta.metadata.clone() }),
+            );
             match page.next_cursor {
                 Some(next) => cursor = Some(next),
                 None => return Ok(sessions),

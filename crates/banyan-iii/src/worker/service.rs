@@ -42,7 +42,8 @@ enum Offered {
 }
 
 /// What a caller of the store protocol is told who asks the wrong instance.
-const NOT_MAIN: &str = "this instance stores through a main instance itself, and does not serve the store protocol";
+const NOT_MAIN: &str =
+    "this instance stores through a main instance itself, and does not serve the store protocol";
 
 /// How long a replaced store is waited for, while calls on it finish.
 const LAST_CALLS: Duration = Duration::from_secs(10);
@@ -292,11 +293,9 @@ impl Service for Sessions {
 /// An error as the bus carries it: the code where a program looks for it, and in the text, where others search.
 fn refused(error: CallError) -> ErrorBody<'static> {
     match error {
-        CallError::Refused(error) => ErrorBody {
-            code: error.code.as_str().into(),
-            message: error.to_string().into(),
-            stacktrace: None,
-        },
+        CallError::Refused(error) => {
+            ErrorBody { code: error.code.as_str().into(), message: error.to_string().into(), stacktrace: None }
+        }
         unknown @ CallError::UnknownFunction { .. } => {
             ErrorBody { code: "function_not_found".into(), message: unknown.to_string().into(), stacktrace: None }
         }

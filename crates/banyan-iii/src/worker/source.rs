@@ -99,7 +99,6 @@ impl Source {
     }
 }
 
-
 /// The session that all filters ask for, if it is one.
 pub(super) fn the_one_session(filters: &[EventFilter]) -> Option<&SessionId> {
     let first = filters.first()?.session_id.as_ref()?;

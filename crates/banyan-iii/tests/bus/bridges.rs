@@ -166,10 +166,8 @@ async fn a_main_that_is_killed_under_a_bridge_loses_nothing_acknowledged() {
         }
         let mut request = said(&session, &number.to_string());
         request["entry_id"] = json!(format!("e_{number}"));
-        eventually("the append is taken", async || {
-            client.try_call("session::append", request.clone()).await.ok()
-        })
-        .await;
+        eventually("the append is taken", async || client.try_call("session::append", request.clone()).await.ok())
+            .await;
         acknowledged.push(number.to_string());
     }
     assert_eq!(client.texts(&session).await, acknowledged);
@@ -213,9 +211,7 @@ async fn a_worker_becomes_a_bridge_and_its_subscribers_are_told_what_the_main_ho
     let mut deleted = client.hear("session::deleted", json!({}));
     let mut added = client.hear("session::message-added", json!({}));
     client.call("session::get", json!({"session_id": mine})).await;
-    client
-        .call("configuration::set", json!({"id": "session-manager", "value": bridged_to(&main_bus.url)}))
-        .await;
+    client.call("configuration::set", json!({"id": "session-manager", "value": bridged_to(&main_bus.url)})).await;
     assert_eq!(deleted.next().await["session_id"], json!(mine));
     assert_eq!(created.next().await["title"], "main's");
     let told = [added.next().await, added.next().await];

@@ -12,10 +12,8 @@ async fn write(client: &Client, session: &str, numbers: std::ops::Range<u32>) ->
     for number in numbers {
         let mut request = said(session, &number.to_string());
         request["entry_id"] = json!(format!("e_{number}"));
-        eventually("the append is taken", async || {
-            client.try_call("session::append", request.clone()).await.ok()
-        })
-        .await;
+        eventually("the append is taken", async || client.try_call("session::append", request.clone()).await.ok())
+            .await;
         acknowledged.push(number.to_string());
     }
     acknowledged

@@ -81,8 +81,7 @@ async fn a_streamed_reply_is_heard_with_rising_revisions() {
     let Scene { client, worker, bus: _bus, dir: _dir } = Scene::new().await;
     let session = client.session(json!({})).await;
     let other = client.session(json!({})).await;
-    let mut ears =
-        client.hear("session::message-updated", json!({"session_id": session, "roles": ["assistant"]}));
+    let mut ears = client.hear("session::message-updated", json!({"session_id": session, "roles": ["assistant"]}));
     for session in [&other, &session] {
         let entry = client.call("session::append", reply(session)).await["entry_id"].clone();
         for token in ["It ", "will ", "rain."] {

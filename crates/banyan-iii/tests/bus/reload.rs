@@ -33,7 +33,10 @@ async fn the_first_boot_stores_the_seed_and_later_ones_keep_what_is_stored() {
     let worker = InProcess::join(&bus.url, in_directory(second.path())).await;
     let client = Client::when_ready(&bus.url).await;
     assert_eq!(listed(&client).await, HashSet::from([session]));
-    assert_eq!(status(&client).await, json!({"last_outcome": "applied", "last_error": null, "rejected_reloads": 0}));
+    assert_eq!(
+        status(&client).await,
+        json!({"last_outcome": "applied", "last_error": null, "rejected_reloads": 0})
+    );
     worker.leave().await;
 }
 
@@ -113,10 +116,8 @@ async fn what_cannot_be_built_keeps_the_last_good_store_and_is_told() {
     let file = dir.path().join("no-directory");
     std::fs::write(&file, "x").unwrap();
     let itself = bus.url.replace("127.0.0.1", "localhost") + "/";
-    let bad = [
-        in_directory(&file.join("below")),
-        json!({"adapter": {"name": "bridge", "config": {"url": itself}}}),
-    ];
+    let bad =
+        [in_directory(&file.join("below")), json!({"adapter": {"name": "bridge", "config": {"url": itself}}})];
     for (refused, value) in (1..).zip(bad) {
         set(&client, value).await;
         let told = eventually("it is refused", async || {

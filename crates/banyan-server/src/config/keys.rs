@@ -345,11 +345,14 @@ pub(super) const KEYS: &[Key] = &[
 
 /// Whoever reaches a bus may call everything, so only this machine does.
 fn bus_address(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text.replace("localhost:", "127.0.0.1:").parse().map_err(|_| {
-        format!("must be an address and a port such as 127.0.0.1:49134, not `{text}`")
-    })?;
+    let address: SocketAddr = text
+        .replace("localhost:", "127.0.0.1:")
+        .parse()
+        .map_err(|_| format!("must be an address and a port such as 127.0.0.1:49134, not `{text}`"))?;
     match address.ip().is_loopback() {
         true => Ok(address),
-        false => Err(format!("must be a loopback address, because a bus asks nobody for a key; `{text}` is not one")),
+        false => {
+            Err(format!("must be a loopback address, because a bus asks nobody for a key; `{text}` is not one"))
+        }
     }
 }

@@ -17,7 +17,11 @@ pub(super) fn add(paths: &mut Paths, schemas: &mut Schemas, protection: Protecti
     let mut to = query("to", "What the session is written as.", json!({"type": "string", "enum": names}));
     to["required"] = json!(true);
     parameters.push(to);
-    parameters.push(query("redact", "1 takes out what looks like a secret, and lists it at the end.", yes_or_no()));
+    parameters.push(query(
+        "redact",
+        "1 takes out what looks like a secret, and lists it at the end.",
+        yes_or_no(),
+    ));
     let mut responses = Responses::new()
         .of_type(200, "The file.", "application/octet-stream", json!({}))
         .problem(400, "The query is not valid.")

@@ -70,7 +70,8 @@ fn asked(session_id: SessionId, uri: &Uri) -> Result<ExportRequest, Problem> {
         }
     }
     let names = Target::ALL.map(Target::as_str).join(", ");
-    let target = target.ok_or_else(|| Problem::invalid(format!("`to` is missing in the query; there is {names}")))?;
+    let target =
+        target.ok_or_else(|| Problem::invalid(format!("`to` is missing in the query; there is {names}")))?;
     let redaction = if redact == Some(true) { Redaction::Secrets } else { Redaction::Off };
     Ok(ExportRequest { session_id, target, redaction })
 }

@@ -89,6 +89,7 @@ fn of_resource(operation: &str, it: &Furnished) -> Option<(String, Option<Value>
         | "deleteSession"
         | "getTree"
         | "listMessages"
+        | "listTurns"
         | "tailMessages"
         | "getMessage"
         | "listAttachments"
@@ -97,6 +98,7 @@ fn of_resource(operation: &str, it: &Furnished) -> Option<(String, Option<Value>
         | "deleteAttachment"
         | "streamSessionEvents"
         | "getHistory" => None,
+        "exportSession" => return Some(("?to=session-log".to_owned(), None)),
         "getHistoryAtRoot" => return Some(("?stream=1".to_owned(), None)),
         "postHistory" | "postHistoryAtRoot" => Some(json!([{"role": "user", "interaction_id": "i",
             "timestamp": "2026-01-22T21:47:29.763430", "text_content": "in"}])),

@@ -9,7 +9,8 @@ use crate::{Banyan, Incoming};
 pub(super) const SOURCE: Source = Source { name: "session-log", recognise, read: read_log };
 
 fn read_log(_: &Banyan, input: &mut dyn Input) -> Result<Vec<Found>, Error> {
-    let log = read(input).map_err(|error| Error::invalid_request(format!("the file could not be read: {error}")))?;
+    let log =
+        read(input).map_err(|error| Error::invalid_request(format!("the file could not be read: {error}")))?;
     let Log { meta, active_leaf, entries, attachments, report } = log;
     let mut not_placed: Vec<ImportNote> = report.aside.iter().map(note).collect();
     not_placed.extend(attachments.iter().map(|attachment| ImportNote {

@@ -49,12 +49,8 @@ impl Client {
 
     /// Calls a function. What it refuses is `code: message`.
     pub async fn try_call(&self, function: &str, payload: Value) -> Result<Value, String> {
-        let request = TriggerRequest {
-            function_id: function.to_owned(),
-            payload,
-            action: None,
-            timeout_ms: Some(20_000),
-        };
+        let request =
+            TriggerRequest { function_id: function.to_owned(), payload, action: None, timeout_ms: Some(20_000) };
         self.iii.trigger(request).await.map_err(|error| match error {
             IIIError::Remote { code, message, .. } => format!("{code}: {message}"),
             other => other.to_string(),

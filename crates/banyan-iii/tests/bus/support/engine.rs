@@ -48,10 +48,8 @@ impl Bus {
 
     async fn listen(&self) -> Running {
         let port = self.port;
-        let listener = eventually("the port is free again", async || {
-            TcpListener::bind(("127.0.0.1", port)).await.ok()
-        })
-        .await;
+        let listener =
+            eventually("the port is free again", async || TcpListener::bind(("127.0.0.1", port)).await.ok()).await;
         let configuration_dir = Some(self.dir.path().join("configuration"));
         let hub = Hub::new(HubOptions { configuration_dir, ..HubOptions::default() });
         let (stop, stopped) = oneshot::channel::<()>();

@@ -91,7 +91,9 @@ impl Drop for Process {
 pub fn binary() -> Option<PathBuf> {
     let named = std::env::var_os("BANYAN_BIN").map(PathBuf::from).filter(|path| path.exists());
     if named.is_none() {
-        eprintln!("skipped: BANYAN_BIN does not name the banyan command; `make test` builds it and says where it is");
+        eprintln!(
+            "skipped: BANYAN_BIN does not name the banyan command; `make test` builds it and says where it is"
+        );
     }
     named
 }
