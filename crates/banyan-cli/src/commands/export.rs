@@ -22,7 +22,7 @@ use crate::screen::Screen;
 pub(crate) struct ExportArgs {
     /// The session's id, or its beginning
     session: String,
-    /// What to write: session-log, markdown or html
+    /// What to write: session-log, markdown, html or ocp-context
     #[arg(long, value_name = "FORM", value_parser = target)]
     to: Target,
     /// The file to write; - is standard output [default: standard output]
@@ -40,7 +40,8 @@ const EXAMPLES: &str = "\
 Examples:
   banyan export s_0199 --to session-log -o session.jsonl
   banyan export s_0199 --to markdown --redact | pbcopy
-  banyan export s_0199 --to html -o session.html";
+  banyan export s_0199 --to html -o session.html
+  banyan export s_0199 --to ocp-context -o context.json";
 
 fn target(name: &str) -> Result<Target, String> {
     name.parse().map_err(|error: banyan::model::Error| error.message)

@@ -76,7 +76,7 @@ fn is_rfc3339(text: &str) -> bool {
     let mut rest = &bytes[19..];
     if rest.first() == Some(&b'.') {
         let digits = rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        if digits == 0 {
+        if !(1..=9).contains(&digits) {
             return false;
         }
         rest = &rest[1 + digits..];

@@ -173,7 +173,8 @@ impl Gathering {
 
 fn kept_context(kept: Kept, meta: &SessionMeta) -> Context {
     let mut context = kept.received.context;
-    if Instant::of(&context.last_updated).is_none_or(|updated| updated.ms() < meta.updated_at) {
+    let said = Instant::of(&context.last_updated).max(Instant::of(&context.created_at));
+    if said.is_none_or(|said| said.ms() < meta.updated_at) {
         context.last_updated = of_ms(meta.updated_at);
     }
     if let Some(given) = kept.received.given_id {

@@ -27,7 +27,7 @@ pub(super) const COUNTS: [&str; 3] = [TOTAL, DROPPED, NOT_READ];
 pub(super) const SHORTENED: &str = "shortened";
 
 /// A long text is cut to so many characters when nothing else helps.
-const CUT: usize = 256;
+const CUT: usize = 128;
 
 /// The headers of a context, by name. The oldest actions go first when there is no room for all; what was left out is counted in `session`. When
 /// not even that helps, long texts are cut, then lists go, and at last `OCP-Session` itself.
@@ -69,7 +69,7 @@ fn fitting(context: &Context, uncounted: Uncounted) -> Option<String> {
         step(&mut bare);
     }
     // Half the distance at a time: each try packs the whole context.
-    let (mut fits, mut value, mut beyond) = (0, with(&bare, 0)?, total);
+    let (mut fits, mut value, mut beyond) = (0, with(&bare, 0)?, total + 1);
     while fits + 1 < beyond {
         let middle = usize::midpoint(fits, beyond);
         match with(&bare, middle) {
