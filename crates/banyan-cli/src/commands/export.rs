@@ -16,7 +16,8 @@ use crate::screen::Screen;
 /// Write a session to a file.
 ///
 /// A session log comes back with `banyan import` as the same session, branches and all; its attachments do not travel with
-/// it. Markdown and HTML are for people. Without --redact everything is written as it is, secrets included.
+/// it. Markdown and HTML are for people. A context of the Open Context Protocol has what was done, and never a secret. Everything
+/// else is written as it is without --redact, secrets included.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExportArgs {
