@@ -141,7 +141,8 @@ fn given_files_of_ocp_sessions_when_they_are_imported_twice_then_the_second_time
     assert_eq!(again.out.matches("0 entries added, 2 unchanged").count(), 2, "{}", again.out);
     let listed = place.call("session::list", &json!({"metadata": {"ocp.context_id": "ocp-a1b2c3d0"}}));
     let id = listed["sessions"][0]["session_id"].as_str().unwrap();
-    let context: Value = serde_json::from_str(&place.run(&["export", id, "--to", "ocp-context"]).ok().out).unwrap();
+    let context: Value =
+        serde_json::from_str(&place.run(&["export", id, "--to", "ocp-context"]).ok().out).unwrap();
     assert_eq!(context["context_id"], "ocp-a1b2c3d0");
     assert_eq!(context["history"].as_array().unwrap().len(), 2);
     assert_eq!(context["history"][0]["metadata"]["password"], "[redacted:named-secret]");

@@ -17,8 +17,8 @@ use crate::rates::Rates;
 use crate::settings::Settings;
 use crate::traces::Traces;
 use crate::{
-    caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, ocp, openapi, portable,
-    resources,
+    caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, ocp, openapi,
+    portable, resources,
 };
 
 /// What all requests share.

@@ -138,7 +138,11 @@ impl Metrics {
             "Batches of spans that the collector did not take",
             self.lost_batches.clone(),
         );
-        to.register("ocp_calls", "Calls that brought an OCP context along, by what came of it", self.contexts.clone());
+        to.register(
+            "ocp_calls",
+            "Calls that brought an OCP context along, by what came of it",
+            self.contexts.clone(),
+        );
         to.register(
             "ocp_ignored",
             "What was left out of OCP contexts that calls brought along, and why",

@@ -10,7 +10,8 @@ use banyan_formats::ocp::{
     sessions_named_by,
 };
 use banyan_model::{
-    EntryId, Error, GetRequest, ListOrder, ListRequest, Object, SessionEntry, SessionId, SessionMeta, SetMetaRequest,
+    EntryId, Error, GetRequest, ListOrder, ListRequest, Object, SessionEntry, SessionId, SessionMeta,
+    SetMetaRequest,
 };
 
 use crate::clock::{FreshIds, now_ms};
@@ -107,7 +108,8 @@ impl Banyan {
 
     /// The same with the newest actions only, at a cost that does not grow with the session; and how much is older.
     pub fn newest_context(&self, id: &SessionId) -> Result<(Told, Uncounted), Error> {
-        let (meta, last, actions) = self.store.look(&self.access, id, newest_action)?.ok_or_else(|| Error::not_found(id))?;
+        let (meta, last, actions) =
+            self.store.look(&self.access, id, newest_action)?.ok_or_else(|| Error::not_found(id))?;
         let mut gathering = Gathering::default();
         let mut uncounted = Uncounted::default();
         if last.is_some() {
@@ -183,10 +185,13 @@ fn decide_adding(state: &SessionState, received: &Received, ctx: &mut Ctx<'_>) -
     let context_id = &received.context.context_id;
     if let Some(before) = before.as_ref().filter(|before| before.received.context.context_id != *context_id) {
         let theirs = &before.received.context.context_id;
-        return Err(Error::conflict(format!("session `{session_id}` has context `{theirs}`, and this is `{context_id}`")));
+        return Err(Error::conflict(format!(
+            "session `{session_id}` has context `{theirs}`, and this is `{context_id}`"
+        )));
     }
     // A fork has what its source kept, but not the source's actions.
-    let last = before.as_ref().and_then(|before| before.last_action.clone()).filter(|last| state.find(last).is_some());
+    let last =
+        before.as_ref().and_then(|before| before.last_action.clone()).filter(|last| state.find(last).is_some());
     let mut chain = Chain { entries: Vec::new(), last, unchanged: 0 };
     for action in &received.context.history {
         let id = action_id(&session_id, action);
@@ -201,7 +206,8 @@ fn decide_adding(state: &SessionState, received: &Received, ctx: &mut Ctx<'_>) -
     let after = Kept { received: merged, last_action: chain.last };
     let added = chain.entries.len() as u64;
     let meta = state.meta().as_ref().clone();
-    let incoming = Incoming { meta: meta.clone(), entries: chain.entries, active_leaf: None, attachments: Vec::new() };
+    let incoming =
+        Incoming { meta: meta.clone(), entries: chain.entries, active_leaf: None, attachments: Vec::new() };
     let mut records = decide::import(state, incoming, ctx)?.records;
     if before.is_none_or(|before| is_other(before, &after)) {
         let mut metadata = meta.metadata.unwrap_or_default();

@@ -1,8 +1,8 @@
 //! A session told as a context: its actions, and the tool calls of its conversation. Nothing leaves with a secret in it.
 
 use banyan_model::{
-    AgentMessage, ContentBlock, CustomEntry, EntryId, FunctionCallBlock, FunctionResultMessage, Json, MessageEntry,
-    Object, SessionEntry, SessionMeta, SessionStatus,
+    AgentMessage, ContentBlock, CustomEntry, EntryId, FunctionCallBlock, FunctionResultMessage, Json,
+    MessageEntry, Object, SessionEntry, SessionMeta, SessionStatus,
 };
 use serde_json::Value;
 
@@ -96,7 +96,13 @@ impl Gathering {
             ("call_id".to_owned(), Value::from(call.id.as_str())),
             ("parameters".to_owned(), shortened(&arguments)),
         ]);
-        self.derived(entry, timestamp, format!("tool_call:{}", call.function_id), "executing".to_owned(), metadata);
+        self.derived(
+            entry,
+            timestamp,
+            format!("tool_call:{}", call.function_id),
+            "executing".to_owned(),
+            metadata,
+        );
     }
 
     fn result(&mut self, entry: &EntryId, message: &FunctionResultMessage) {
@@ -131,7 +137,8 @@ impl Gathering {
     /// An action without secrets.
     fn clean(&mut self, action: &Action) -> Action {
         let place = "history";
-        let mut text = |text: &Option<String>| text.as_ref().map(|text| self.redactor.text(text, place).into_owned());
+        let mut text =
+            |text: &Option<String>| text.as_ref().map(|text| self.redactor.text(text, place).into_owned());
         let (api_endpoint, result) = (text(&action.api_endpoint), text(&action.result));
         let metadata = self.redactor.object(action.metadata.clone(), place);
         Action { api_endpoint, result, metadata, ..action.clone() }

@@ -100,5 +100,6 @@ pub(super) fn fits(text: &str, most: usize) -> bool {
 }
 
 pub(super) fn is_agent_type(text: &str) -> bool {
-    (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+    (1..=128).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }

@@ -23,7 +23,8 @@ pub fn id_of_session(session_id: &SessionId) -> String {
 
 /// The sessions that an id may have been made of by [`id_of_session`].
 pub fn sessions_named_by(context_id: &str) -> Vec<SessionId> {
-    let Some(digits) = context_id.strip_prefix("ocp-").filter(|digits| digits.len() == 32 && is_hex(digits)) else {
+    let Some(digits) = context_id.strip_prefix("ocp-").filter(|digits| digits.len() == 32 && is_hex(digits))
+    else {
         return Vec::new();
     };
     let dashed = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-");

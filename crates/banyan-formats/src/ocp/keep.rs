@@ -115,7 +115,12 @@ pub(super) fn mark(action: &mut Action, entry: &EntryId) {
 }
 
 /// An action as an entry.
-pub fn action_entry(id: EntryId, parent_id: Option<EntryId>, action: &Action, now_ms: i64) -> Result<CustomEntry, Error> {
+pub fn action_entry(
+    id: EntryId,
+    parent_id: Option<EntryId>,
+    action: &Action,
+    now_ms: i64,
+) -> Result<CustomEntry, Error> {
     Ok(CustomEntry {
         id,
         parent_id,

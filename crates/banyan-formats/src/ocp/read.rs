@@ -8,9 +8,9 @@ use super::Ignored;
 use super::action::{Action, union};
 use super::context::{Context, DEFAULT_AGENT, MOST_CHANGES, is_spec_name, is_uri};
 use super::date::{Instant, date_time, of_ms};
+use super::gather::REDACTED;
 use super::id::canonical_id;
 use super::value::Unreadable;
-use super::gather::REDACTED;
 use super::write::{COUNTS, SHORTENED};
 
 /// A context as it was received.
@@ -36,8 +36,7 @@ pub(super) struct Fallback<'a> {
 }
 
 /// The fields that are a text or nothing.
-const TEXTS: [&str; 6] =
-    ["user", "workspace", "current_file", "current_goal", "context_summary", "error_context"];
+const TEXTS: [&str; 6] = ["user", "workspace", "current_file", "current_goal", "context_summary", "error_context"];
 
 /// Reads a context object. `now_ms` stands in for times that it does not say.
 pub fn read(value: Value, now_ms: i64) -> Result<Received, Unreadable> {
@@ -58,12 +57,14 @@ pub fn read_file(bytes: &[u8], now_ms: i64) -> Result<Received, Unreadable> {
 pub(super) fn read_fields(mut fields: Object, fallback: Fallback<'_>, now_ms: i64) -> Received {
     let mut reader = Reader { ignored: Vec::new(), extra: Object::new() };
     let own_id = fields.shift_remove("context_id").and_then(|id| reader.text("context_id", id));
-    let given_id = own_id.filter(|id| !id.is_empty()).or(fallback.context_id.map(str::to_owned)).unwrap_or_default();
+    let given_id =
+        own_id.filter(|id| !id.is_empty()).or(fallback.context_id.map(str::to_owned)).unwrap_or_default();
     let context_id = canonical_id(&given_id);
     let agent = fields.shift_remove("agent_type").and_then(|agent| reader.text("agent_type", agent));
     let agent_type = agent.filter(|agent| !agent.is_empty());
     let agent_type = agent_type.unwrap_or_else(|| fallback.agent_type.unwrap_or(DEFAULT_AGENT).to_owned());
-    let mut texts = TEXTS.map(|name| fields.shift_remove(name).and_then(|text| reader.text(name, text))).into_iter();
+    let mut texts =
+        TEXTS.map(|name| fields.shift_remove(name).and_then(|text| reader.text(name, text))).into_iter();
     let mut text = || texts.next().flatten();
     let (user, workspace, current_file) = (text(), text(), text());
     let (current_goal, context_summary, error_context) = (text(), text(), text());
@@ -78,9 +79,11 @@ pub(super) fn read_fields(mut fields: Object, fallback: Fallback<'_>, now_ms: i6
     let last_updated = updated.or_else(|| of(last)).or_else(|| created.clone()).unwrap_or_else(|| of_ms(now_ms));
     let created_at = created.or_else(|| of(first)).unwrap_or_else(|| last_updated.clone());
 
-    let session = fields.shift_remove("session").map(|session| reader.object("session", session)).unwrap_or_default();
+    let session =
+        fields.shift_remove("session").map(|session| reader.object("session", session)).unwrap_or_default();
     let session = tracking(session, &created_at, &agent_type);
-    let recent_changes = fields.shift_remove("recent_changes").map(|list| reader.changes(list)).unwrap_or_default();
+    let recent_changes =
+        fields.shift_remove("recent_changes").map(|list| reader.changes(list)).unwrap_or_default();
     let api_specs = fields.shift_remove("api_specs").map(|specs| reader.specs(specs)).unwrap_or_default();
     reader.extra.extend(fields);
     let Reader { ignored, extra } = reader;

@@ -136,7 +136,9 @@ fn drop_lists(context: &mut Context) {
 /// Leaves what the schema asks for, and what was noted.
 fn drop_tracking(context: &mut Context) {
     let agent: String = context.agent_type.clone();
-    context.session.retain(|key, _| matches!(key.as_str(), "start_time" | "interaction_count") || key == SHORTENED);
+    context
+        .session
+        .retain(|key, _| matches!(key.as_str(), "start_time" | "interaction_count") || key == SHORTENED);
     context.session.insert("agent_type".to_owned(), agent.into());
     note(context, &["session"]);
 }

@@ -1,10 +1,10 @@
 //! Values that are made to hurt. Each is refused with a reason, or read for what it is.
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use banyan_formats::ocp::{
     Headers, LARGEST_CONTEXT, LONGEST_HEADER, Unreadable, decode, encode, from_headers, read, to_headers,
 };
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::schema::assert_valid;
@@ -74,7 +74,10 @@ fn given_fields_of_the_wrong_kind_when_they_are_read_then_the_rest_is_taken_and_
     assert_eq!(received.context.recent_changes, ["one"]);
     assert_eq!(received.context.history.len(), 2);
     let kept = &received.context.history[1].metadata;
-    assert_eq!(Value::from(kept.clone()), json!({"metadata": 3, "timestamp": "soon", "result": {"k": 1}, "why": "?"}));
+    assert_eq!(
+        Value::from(kept.clone()),
+        json!({"metadata": 3, "timestamp": "soon", "result": {"k": 1}, "why": "?"})
+    );
     assert_eq!(received.extra["api_specs"], json!({"bad name": "https://b", "cache": "cache"}));
     assert!(received.undated);
 }
@@ -105,7 +108,8 @@ fn given_headers_out_of_bounds_when_they_are_read_then_each_is_left_out_on_its_o
 #[test]
 fn given_texts_that_would_break_a_header_when_headers_are_written_then_only_the_context_has_them() {
     for goal in ["two\r\nlines", "prüfen", " padded ", ""] {
-        let received = read(json!({"context_id": "ocp-a1b2c3d4", "agent_type": "a b", "current_goal": goal}), 0).unwrap();
+        let received =
+            read(json!({"context_id": "ocp-a1b2c3d4", "agent_type": "a b", "current_goal": goal}), 0).unwrap();
         let lines = to_headers(&received.context, Default::default());
         let names: Vec<&str> = lines.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["ocp-context-id", "ocp-version", "ocp-session"], "{goal:?}");

@@ -75,7 +75,8 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 64, 6, move |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            proptest::collection::vec((keys.clone(), inner), 0..6).prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            proptest::collection::vec((keys.clone(), inner), 0..6)
+                .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
         ]
     })
 }

@@ -79,7 +79,8 @@ fn given_every_sample_when_it_is_read_then_it_has_its_outcome() {
     for (name, outcome) in SAMPLES {
         let sample = sample(name);
         let Reading { received, ignored } = reading(&sample);
-        let said: Vec<String> = ignored.iter().map(|ignored| format!("{}={}", ignored.what, ignored.why)).collect();
+        let said: Vec<String> =
+            ignored.iter().map(|ignored| format!("{}={}", ignored.what, ignored.why)).collect();
         let expected: Vec<&str> = match outcome {
             Whole => vec![],
             Without(one) | Named(one) => vec![one],
@@ -111,7 +112,10 @@ fn given_the_edges_when_they_are_read_then_what_matters_is_there() {
     assert!(other_id.context.context_id.starts_with("ocp-"));
     let thin = of("edge_ids_only_no_session");
     assert!(thin.undated);
-    assert_eq!((thin.context.user.as_deref(), thin.context.workspace.as_deref()), (Some("alice"), Some("payment-service")));
+    assert_eq!(
+        (thin.context.user.as_deref(), thin.context.workspace.as_deref()),
+        (Some("alice"), Some("payment-service"))
+    );
     assert_eq!(of("edge_legacy_agent_goal").context.current_goal.as_deref(), Some("debug_payment_error"));
     assert_eq!(of("edge_recent_changes_11").context.recent_changes.len(), 10);
     assert_eq!(of("edge_unknown_top_field").extra["x_vendor"], json!({"a": 1}));
@@ -120,7 +124,8 @@ fn given_the_edges_when_they_are_read_then_what_matters_is_there() {
 
 #[test]
 fn given_the_old_name_of_the_goal_when_nothing_else_says_it_then_it_is_the_goal() {
-    let headers = Headers { context_id: Some(b"ocp-a1b2c3d4"), agent_goal: Some(b"find it"), ..Headers::default() };
+    let headers =
+        Headers { context_id: Some(b"ocp-a1b2c3d4"), agent_goal: Some(b"find it"), ..Headers::default() };
     let reading = from_headers(&headers, NOW);
     assert_eq!(reading.received.unwrap().context.current_goal.as_deref(), Some("find it"));
     let both = Headers { current_goal: Some(b"the newer"), ..headers };

@@ -50,7 +50,9 @@ fn judge(value: &Value, schema: &Value, at: &str, wrong: &mut Vec<String>) {
     }
     if let (Some(format), Some(text)) = (schema["format"].as_str(), value.as_str()) {
         let shape = match format {
-            "date-time" => r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$",
+            "date-time" => {
+                r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$"
+            }
             "uri" => r"^[A-Za-z][A-Za-z0-9+.-]*:[!#-;=?-\[\]_a-z~]+$",
             other => panic!("{other}"),
         };
@@ -80,7 +82,9 @@ fn judge(value: &Value, schema: &Value, at: &str, wrong: &mut Vec<String>) {
         let mut known = by_pattern.filter(|(pattern, _)| matches(pattern, key)).map(|(_, it)| it);
         match schema["properties"].get(key).or_else(|| known.next()) {
             Some(schema) => judge(value, schema, &format!("{at}/{key}"), wrong),
-            None if schema["additionalProperties"] == Value::Bool(false) => wrong.push(format!("{at}: {key} is too much")),
+            None if schema["additionalProperties"] == Value::Bool(false) => {
+                wrong.push(format!("{at}: {key} is too much"))
+            }
             None => {}
         }
     }

@@ -32,14 +32,20 @@ fn meta(id: &str) -> SessionMeta {
 }
 
 fn message(id: &str, message: Value) -> SessionEntry {
-    serde_json::from_value(json!({"kind": "message", "id": id, "parent_id": null, "timestamp": 0, "message": message})).unwrap()
+    serde_json::from_value(
+        json!({"kind": "message", "id": id, "parent_id": null, "timestamp": 0, "message": message}),
+    )
+    .unwrap()
 }
 
 #[test]
 fn given_a_conversation_when_it_is_told_then_tool_calls_are_actions_and_secrets_stay_here() {
     let key = format!("ghp_{}", "a1B2".repeat(9));
     let mut gathering = Gathering::default();
-    gathering.entry(&message("e_0", json!({"role": "user", "content": [{"type": "text", "text": "hello"}], "timestamp": 1})));
+    gathering.entry(&message(
+        "e_0",
+        json!({"role": "user", "content": [{"type": "text", "text": "hello"}], "timestamp": 1}),
+    ));
     gathering.entry(&message("e_1", json!({"role": "assistant", "model": "m", "provider": "p", "stop_reason": "function_call",
         "timestamp": 1_772_359_200_000_i64, "content": [
             {"type": "function_call", "id": "c1", "function_id": "http", "arguments": {"password": "hunter2", "url": format!("https://x.example/?t={key}")}},
@@ -56,7 +62,8 @@ fn given_a_conversation_when_it_is_told_then_tool_calls_are_actions_and_secrets_
     assert!(told.redacted.len() >= 2, "{:?}", told.redacted);
     assert_eq!(context["context_id"], "ocp-019f0000000070008000000000000001");
     assert_eq!(context["current_goal"], "Find the bug");
-    let actions: Vec<&str> = context["history"].as_array().unwrap().iter().map(|it| it["action"].as_str().unwrap()).collect();
+    let actions: Vec<&str> =
+        context["history"].as_array().unwrap().iter().map(|it| it["action"].as_str().unwrap()).collect();
     assert_eq!(actions, ["tool_call:http", "tool_call:read", "tool_error:http"]);
     assert!(context["history"][1]["metadata"]["parameters"]["shortened"].is_string());
     assert_eq!(context["history"][2]["metadata"]["success"], false);
@@ -114,7 +121,11 @@ fn given_metadata_of_any_shape_when_it_is_read_then_there_is_a_context_or_none()
 
 #[test]
 fn given_a_file_of_the_protocols_own_when_it_is_read_then_the_name_is_kept_aside() {
-    let received = read(json!({"context_id": "ocp-a1b2c3d4", "session_id": "mine", "last_updated": "2026-03-01T10:00:00Z"}), NOW).unwrap();
+    let received = read(
+        json!({"context_id": "ocp-a1b2c3d4", "session_id": "mine", "last_updated": "2026-03-01T10:00:00Z"}),
+        NOW,
+    )
+    .unwrap();
     assert_eq!(received.extra["session_id"], "mine");
     assert_eq!(there_and_back(&received), serde_json::to_value(&received.context).unwrap());
 }

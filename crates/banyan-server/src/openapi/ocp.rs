@@ -11,7 +11,11 @@ use crate::ocp::CONTEXT;
 pub(super) fn add(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
     let context = schemas.name("OcpContext", schema());
     let responses = Responses::new()
-        .json(200, "The context, with all of the session's actions and tool calls, and none of its secrets.", &context)
+        .json(
+            200,
+            "The context, with all of the session's actions and tool calls, and none of its secrets.",
+            &context,
+        )
         .problem(404, "There is no such session.");
     let get = json!({
         "operationId": "getOcpContext",

@@ -22,7 +22,10 @@ async fn given_a_session_when_contexts_are_put_into_it_then_they_are_merged() {
     let answer = server.ask("PUT", path, "", &newer.to_string()).await;
     assert_eq!(answer.header("banyan-ocp-ignored"), Some("recent_changes=more-than-10"));
     let now = answer.json();
-    assert_eq!((actions(&now).len(), &now["current_goal"], now["recent_changes"].as_array().unwrap().len()), (5, &json!("sell the shop"), 10));
+    assert_eq!(
+        (actions(&now).len(), &now["current_goal"], now["recent_changes"].as_array().unwrap().len()),
+        (5, &json!("sell the shop"), 10)
+    );
     assert_eq!(server.get(path, "").await.json(), now);
     server.stop().await;
 }
@@ -59,7 +62,9 @@ async fn given_the_document_when_it_is_read_then_it_advertises_contexts() {
     assert_eq!(list["x-ocp-context"]["requires_context"], false);
     assert_eq!(list["responses"]["200"]["x-ocp-context-updated"], true);
     assert!(document["paths"]["/healthz"]["get"].get("x-ocp-context").is_none());
-    assert!(document["paths"]["/v1/sessions/{session_id}/ocp-context"]["put"]["x-ocp-enhanced-response"].is_object());
+    assert!(
+        document["paths"]["/v1/sessions/{session_id}/ocp-context"]["put"]["x-ocp-enhanced-response"].is_object()
+    );
     server.stop().await;
 }
 
@@ -70,7 +75,11 @@ async fn given_a_session_when_it_is_exported_as_a_context_then_the_file_comes_ba
     file["session_id"] = json!("my-agent");
     let pretty = serde_json::to_string_pretty(&file).unwrap();
     let imported = server.ask("POST", "/v1/import", "", &pretty).await.json();
-    assert_eq!((&imported["format"], &imported["sessions"][0]["added"]), (&json!("ocp-context"), &json!(4)), "{imported}");
+    assert_eq!(
+        (&imported["format"], &imported["sessions"][0]["added"]),
+        (&json!("ocp-context"), &json!(4)),
+        "{imported}"
+    );
     let head = server.store.head();
     let again = server.ask("POST", "/v1/import", "", &pretty).await.json();
     assert_eq!((&again["sessions"][0]["added"], &again["sessions"][0]["unchanged"]), (&json!(0), &json!(4)));

@@ -61,7 +61,8 @@ async fn given_a_conversation_when_calls_bring_contexts_then_its_leaf_stays_and_
     let server = Server::start(creating()).await;
     let first = server.get(LIST, &lines(&context(ID, 1))).await;
     let path = format!("/v1/sessions/{}/messages", first.header("banyan-session-id").unwrap());
-    let user = json!({"message": {"role": "user", "content": [{"type": "text", "text": "hello"}], "timestamp": 1}});
+    let user =
+        json!({"message": {"role": "user", "content": [{"type": "text", "text": "hello"}], "timestamp": 1}});
     let answer = server.ask("POST", &path, &lines(&context(ID, 2)), &user.to_string()).await;
     let leaf = answer.json()["entry_id"].clone();
     let call = json!({"expected_leaf": leaf, "message": {"role": "assistant", "model": "m", "provider": "p",
@@ -122,7 +123,9 @@ async fn given_a_session_of_its_own_when_a_call_names_the_context_that_it_is_tol
 async fn given_pages_of_other_origins_when_they_may_call_then_they_may_send_and_see_contexts() {
     let app = "https://app.example";
     let server = Server::start(banyan_server::Settings { cors_origins: vec![app.to_owned()], ..creating() }).await;
-    let asked = format!("origin: {app}\r\naccess-control-request-method: GET\r\naccess-control-request-headers: ocp-session\r\n");
+    let asked = format!(
+        "origin: {app}\r\naccess-control-request-method: GET\r\naccess-control-request-headers: ocp-session\r\n"
+    );
     let preflight = server.ask("OPTIONS", LIST, &asked, "").await;
     let allowed = preflight.header("access-control-allow-headers").unwrap().to_owned();
     assert!(allowed.contains("ocp-context-id") && allowed.contains("ocp-session"), "{allowed}");

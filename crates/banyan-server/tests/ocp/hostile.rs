@@ -34,7 +34,10 @@ async fn given_wrong_headers_when_a_call_brings_them_then_it_goes_on_and_they_ar
         ("ocp-session: e30=\r\n".to_owned(), ""),
         (format!("ocp-context-id: {ID}\r\nocp-session: e30=\r\nocp-session: e30\r\n"), "ocp-session=given-twice"),
         (format!("ocp-context-id: {ID}\r\nocp-user: \u{1}\r\n"), ""),
-        (format!("ocp-context-id: ocp-ffffffff\r\n{}", &lines(&context(ID, 1))[30..]), "ocp-context-id=another-in-session"),
+        (
+            format!("ocp-context-id: ocp-ffffffff\r\n{}", &lines(&context(ID, 1))[30..]),
+            "ocp-context-id=another-in-session",
+        ),
     ] {
         let answer = server.get(LIST, &headers).await;
         if headers.contains('\u{1}') {
@@ -68,7 +71,8 @@ async fn given_wrong_headers_when_the_call_itself_is_wrong_then_its_own_problem_
         ("POST", "/v1/call/made::up", "{}"),
         ("POST", "/v1/call/session::append", "{"),
     ] {
-        let (plain, carrying) = (server.ask(method, path, "", body).await, server.ask(method, path, &with, body).await);
+        let (plain, carrying) =
+            (server.ask(method, path, "", body).await, server.ask(method, path, &with, body).await);
         assert_eq!((plain.status, plain.text()), (carrying.status, carrying.text()));
         assert_eq!(told(&carrying)["context_id"], ID);
     }

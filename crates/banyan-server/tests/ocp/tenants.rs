@@ -44,7 +44,10 @@ async fn given_another_tenants_context_when_it_is_named_then_one_gets_a_session_
     // What one adds, the other does not see.
     server.get("/v1/sessions", &(b.clone() + &lines(&context(ID, 5)))).await;
     let still = server.get("/v1/sessions", &(a.clone() + &lines(&secret()))).await;
-    assert_eq!((actions(&told(&still)).len(), told(&still)["current_goal"].clone()), (2, json!("a secret of tenant a")));
+    assert_eq!(
+        (actions(&told(&still)).len(), told(&still)["current_goal"].clone()),
+        (2, json!("a secret of tenant a"))
+    );
     assert_eq!(still.json()["sessions"].as_array().unwrap().len(), 1);
     // A key that may not write is told of the context and changes nothing.
     let head = server.store.head();
@@ -63,13 +66,19 @@ async fn given_no_key_when_a_context_is_named_then_the_call_is_refused_like_any_
     let Stage { server, a, b, .. } = stage(settings()).await;
     let with = lines(&secret());
     let refused = server.get("/v1/sessions", &with).await;
-    assert_eq!((refused.status, refused.header("ocp-session"), refused.header("banyan-ocp-ignored")), (401, None, None));
+    assert_eq!(
+        (refused.status, refused.header("ocp-session"), refused.header("banyan-ocp-ignored")),
+        (401, None, None)
+    );
     // A context that is named after a session leads only those there who reach it.
     let made = server.ask("POST", "/v1/sessions", &a, r#"{"title":"of a"}"#).await.json();
     let id = made["session_id"].as_str().unwrap();
     let name = format!("ocp-context-id: ocp-{}\r\n", id.trim_start_matches("s_"));
     let theirs = server.get("/v1/sessions", &(b + &name)).await;
-    assert_eq!((theirs.header("banyan-session-id"), theirs.header("banyan-ocp-ignored")), (None, Some("ocp-context-id=no-session")));
+    assert_eq!(
+        (theirs.header("banyan-session-id"), theirs.header("banyan-ocp-ignored")),
+        (None, Some("ocp-context-id=no-session"))
+    );
     assert_eq!(server.get("/v1/sessions", &(a + &name)).await.header("banyan-session-id"), Some(id));
     server.stop().await;
 }
