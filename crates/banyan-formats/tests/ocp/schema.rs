@@ -40,7 +40,7 @@ fn judge(value: &Value, schema: &Value, at: &str, wrong: &mut Vec<String>) {
         "null" => value.is_null(),
         other => panic!("{other}"),
     };
-    if !kinds.is_empty() && !kinds.iter().any(|kind| is(kind)) {
+    if !kinds.is_empty() && !kinds.iter().any(is) {
         return say("type");
     }
     if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str())
