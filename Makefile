@@ -4,10 +4,10 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
 NPM := $(shell command -v npm)
 
-.PHONY: help run console page test lint bench soak fuzz
+.PHONY: help run console page test test-engine lint bench soak fuzz
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 13
 
 run: page ## Build, and serve a new, empty data directory on 127.0.0.1:7420
 	cargo build --release --package banyan-cli
@@ -35,6 +35,12 @@ ifdef NPM
 	cd console && npm test
 endif
 	BANYAN_BIN=$(TARGET)/checked/banyan cargo test --profile checked --workspace --exclude banyan-bench
+
+# The bus scenarios on a real iii engine: III_ENGINE=/path/to/iii make test-engine
+test-engine: ## Run the bus scenarios on the iii engine that III_ENGINE names
+	@test -x "$(III_ENGINE)" || { echo "III_ENGINE must name the binary of an iii engine (github.com/iii-hq/iii)" >&2; exit 2; }
+	cargo build --profile checked --package banyan-cli
+	BANYAN_BIN=$(TARGET)/checked/banyan cargo test --profile checked --package banyan-iii --test bus
 
 lint: ## Check formatting and lints
 	cargo fmt --all --check

@@ -89,7 +89,7 @@ fn rate(measured: &Measured) -> String {
 fn tasks(bench: &Workbench, time: While) -> Outcome<Done> {
     let dir = bench.scratch()?;
     let store = session::open(dir.path())?;
-    let done = as_tasks(time, |writer| {
+    let done = as_tasks(time, 2, |writer| {
         let store = store.clone();
         let request = session::append(&session::create(&store)?, session::user(session::text(writer, 1024)));
         Ok(move || {

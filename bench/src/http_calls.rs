@@ -1,20 +1,19 @@
 //! Appends and pages over HTTP, beside the least that the same server can do.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use banyan_model::{MessagesRequest, SessionId};
-use tokio::sync::Mutex;
 
 use crate::http_client::{Connection, request};
 use crate::http_server::Server;
+use crate::load::rate;
 use crate::long_session::ENTRIES;
 use crate::report::{Row, Section};
 use crate::rounds::{Measured, Turn, interleaved};
 use crate::session;
 use crate::workbench::{Outcome, Workbench};
-use crate::writers::{WRITERS, While, as_tasks};
+use crate::writers::{WRITERS, While};
 
 const SHORT: usize = 100;
 const PAGE: usize = 50;
@@ -63,7 +62,7 @@ pub(crate) fn run(bench: &Workbench) -> Outcome<Section> {
         ],
         method: vec![format!(
             "HTTP: {WRITERS} connections that are kept open, on loopback; the server is a process of its own, and its clients share the \
-             cores with it. The empty handler takes in the same bodies. A page has {length} bytes."
+             cores with it, on one thread. The empty handler takes in the same bodies. A page has {length} bytes."
         )],
         losing: vec![],
     })
@@ -99,26 +98,4 @@ fn body_of(request: &[u8]) -> &[u8] {
 fn length_of(at: SocketAddr, request: &[u8]) -> Outcome<usize> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { Ok(Connection::open(at).await?.ask(request).await?.len()) })
-}
-
-/// Requests a second by 64 connections; each sends its own of `requests`, again and again.
-fn rate(at: SocketAddr, requests: &[Vec<u8>], time: While) -> Outcome<f64> {
-    let done = as_tasks(time, |writer| {
-        let request = Arc::new(requests[writer % requests.len()].clone());
-        let connection = Arc::new(Mutex::new(None));
-        Ok(move || {
-            let (request, connection) = (Arc::clone(&request), Arc::clone(&connection));
-            async move {
-                let mut connection = connection.lock().await;
-                if connection.is_none() {
-                    *connection = Some(Connection::open(at).await?);
-                }
-                if let Some(connection) = connection.as_mut() {
-                    connection.ask(&request).await?;
-                }
-                Ok(())
-            }
-        })
-    })?;
-    Ok(done.per_second)
 }

@@ -5,6 +5,8 @@
 
 mod append_one_writer;
 mod append_writers;
+mod bus;
+mod bus_calls;
 mod cold_session;
 mod directory;
 mod fork;
@@ -15,6 +17,7 @@ mod http_client;
 mod http_server;
 mod http_streams;
 mod list_page;
+mod load;
 mod long_session;
 mod machine;
 mod message_page;
@@ -36,7 +39,7 @@ use workbench::{Outcome, Workbench};
 
 type Work = fn(&Workbench) -> Outcome<Section>;
 
-const WORK: [(&str, Work); 13] = [
+const WORK: [(&str, Work); 14] = [
     ("append-writers", append_writers::run),
     ("append-one-writer", append_one_writer::run),
     ("message-page", message_page::run),
@@ -47,6 +50,7 @@ const WORK: [(&str, Work); 13] = [
     ("subscriptions", subscriptions::run),
     ("http-calls", http_calls::run),
     ("http-streams", http_streams::run),
+    ("bus-calls", bus_calls::run),
     ("list-page", list_page::run),
     ("open-directory", open_directory::run),
     ("page-frames", page_frames::run),
@@ -63,6 +67,9 @@ fn main() -> Outcome<()> {
     }
     if words.first().is_some_and(|word| word == http_server::WORD) {
         return http_server::run(&words[1..]);
+    }
+    if words.first().is_some_and(|word| word == bus::WORD) {
+        return bus::run(&words[1..]);
     }
     let quick = words.iter().any(|word| word == "--quick");
     let names: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "--quick").collect();

@@ -33,7 +33,7 @@ pub(crate) fn threads(dir: &Path, time: While) -> Outcome<Done> {
 /// The writers are tasks.
 pub(crate) fn tasks(dir: &Path, time: While) -> Outcome<Done> {
     let (sender, thread) = start(dir)?;
-    let done = as_tasks(time, |writer| {
+    let done = as_tasks(time, 2, |writer| {
         let (sender, body): (_, Arc<str>) = (sender.clone(), body(writer)?.into());
         Ok(move || {
             let queued = queue(&sender, writer, &body);

@@ -11,6 +11,9 @@ use crate::workbench::Outcome;
 
 pub(crate) const WRITERS: usize = 64;
 
+/// Clients of a process that is measured take as little of the machine from it as they can.
+pub(crate) const CLIENT_THREADS: usize = 1;
+
 /// How long writers write: a while that does not count, then one that does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct While {
@@ -81,13 +84,17 @@ where
     })
 }
 
-/// A task for each writer, on two threads.
-pub(crate) fn as_tasks<W, F>(time: While, mut writer: impl FnMut(usize) -> Outcome<W>) -> Outcome<Done>
+/// A task for each writer, on so many threads.
+pub(crate) fn as_tasks<W, F>(
+    time: While,
+    threads: usize,
+    mut writer: impl FnMut(usize) -> Outcome<W>,
+) -> Outcome<Done>
 where
     W: FnMut() -> F + Send + 'static,
     F: Future<Output = Outcome<()>> + Send,
 {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let tally = Arc::new(Tally::default());
     let writers = (0..WRITERS).map(&mut writer).collect::<Outcome<Vec<W>>>()?;
     let spawned: Vec<_> = writers

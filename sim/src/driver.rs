@@ -88,7 +88,8 @@ impl Driver {
         let store = Banyan::open_on(Arc::clone(&disk), None, options())?;
         let mut subscription = events::subscribe(&store, Start::After(Position::BEGINNING))?;
         let live = events::drain(&mut subscription)?;
-        let workload = Workload::new("w", seed);
+        let mut workload = Workload::new("w", seed);
+        workload.puts = true;
         let (watched, stretches) = (None, Vec::new());
         Ok(Self { disk, store, subscription, workload, acknowledged, under_way: None, live, watched, stretches })
     }
@@ -154,7 +155,11 @@ impl Driver {
         while let Some(call) = next.take() {
             let after = call.predict(&self.acknowledged);
             self.under_way = Some((call.clone(), after.clone()));
-            let answer = block_on(self.store.call(call.function, call.request.to_string().as_bytes()));
+            let request = call.request.to_string();
+            let answer = match call.function.starts_with("session::store::") {
+                true => block_on(self.store.store_call(call.function, request.as_bytes())),
+                false => block_on(self.store.call(call.function, request.as_bytes())),
+            };
             let answer = answer.map_err(|error| match error {
                 CallError::Refused(error) => Stopped(error),
                 unknown => panic!("{unknown}"),

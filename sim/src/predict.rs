@@ -108,7 +108,13 @@ impl Call {
             "session::extend-message" => {
                 self.edit(session, |content| extend(content, &self.text("text").unwrap()))
             }
-            "session::set-active-leaf" => session.leaf = self.text("entry_id"),
+            "session::store::put-entry" => {
+                let put = &self.request["entry"];
+                let entry = session.entries.iter_mut().find(|entry| put["id"] == entry.id.as_str()).unwrap();
+                entry.revision = put["revision"].as_u64().unwrap();
+                entry.body = Body::Message(put["message"].clone());
+            }
+            "session::set-active-leaf" | "session::store::set-active-leaf" => session.leaf = self.text("entry_id"),
             "session::put-attachment" => {
                 let [name, mime, data] = ["name", "mime", "data"].map(|field| self.text(field).unwrap());
                 session.attachments.insert(NEW_ATTACHMENT.to_owned(), Attachment { name, mime, data });

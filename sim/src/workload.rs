@@ -19,6 +19,8 @@ pub struct Workload {
     pub usual: usize,
     /// How many bytes a few texts have at most; a store keeps long ones as blobs.
     pub long: usize,
+    /// Whether things are put as they are, as instances do that store here. No server lets just anyone.
+    pub puts: bool,
 }
 
 /// Sessions of a worker, above which it makes no more.
@@ -27,7 +29,7 @@ const MOST_SESSIONS: usize = 7;
 impl Workload {
     /// The workload of a worker, by its name.
     pub fn new(worker: &str, seed: u64) -> Self {
-        Self { dice: Dice::new(seed), worker: worker.to_owned(), made: 0, usual: 60, long: 700 }
+        Self { dice: Dice::new(seed), worker: worker.to_owned(), made: 0, usual: 60, long: 700, puts: false }
     }
 
     /// The next call, valid for what the store holds.
@@ -53,6 +55,12 @@ impl Workload {
             (32..35, _) if self.unused_attachment(session).is_some() => {
                 let attachment = self.unused_attachment(session).unwrap();
                 Call::new("session::delete-attachment", json!({"session_id": id, "attachment_id": attachment}))
+            }
+            (35..37, Some((entry, _))) if self.puts => {
+                Call::new("session::store::set-active-leaf", json!({"session_id": id, "entry_id": entry}))
+            }
+            (41..45, Some((entry, Body::Message(message)))) if self.puts => {
+                self.put_entry(id, session, &entry, message)
             }
             (35..41, Some((entry, _))) => {
                 Call::new("session::set-active-leaf", json!({"session_id": id, "entry_id": entry}))
@@ -109,6 +117,17 @@ impl Workload {
             "session::put-attachment",
             json!({"session_id": id, "name": name, "mime": "text/plain", "data": data}),
         )
+    }
+
+    /// A message once more, as it is: puts are not told, and what is told must lead to what there is.
+    fn put_entry(&self, id: &str, session: &Session, entry: &str, message: Value) -> Call {
+        let entry = session.entry(entry);
+        let mut put = json!({"kind": "message", "id": entry.id, "parent_id": entry.parent, "timestamp": self.made,
+            "revision": entry.revision, "message": message});
+        if let Some(origin) = &entry.origin {
+            put["origin"] = origin.clone();
+        }
+        Call::new("session::store::put-entry", json!({"session_id": id, "entry": put}))
     }
 
     fn unused_attachment<'a>(&self, session: &'a Session) -> Option<&'a String> {

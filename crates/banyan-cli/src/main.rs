@@ -18,6 +18,8 @@ mod screen;
 mod signals;
 mod words;
 
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -29,8 +31,17 @@ use crate::screen::Screen;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// What was typed. An iii engine starts the command by the name of its worker, and means `banyan worker`.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if words.first().is_some_and(|name| Path::new(name).file_stem() == Some(OsStr::new("session-manager"))) {
+        words.insert(1, "worker".into());
+    }
+    words
+}
+
 fn main() -> ExitCode {
-    let Cli { globals, command } = Cli::parse();
+    let Cli { globals, command } = Cli::parse_from(words());
     let mut screen = Screen::new();
     let outcome = commands::run(command, &globals, &mut screen);
     let flushed = screen.flush();

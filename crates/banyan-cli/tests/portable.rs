@@ -83,7 +83,7 @@ fn given_a_broken_log_when_it_is_imported_then_the_rest_is_taken_and_the_broken_
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("4 entries added"), "{}", said.out);
     assert!(said.out.contains("not placed: line 2: the line is not a JSON object"), "{}", said.out);
-    assert!(said.out.contains("made up: line 7: what entry"), "{}", said.out);
+    assert!(said.out.contains("made up: line 8: what entry"), "{}", said.out);
 }
 
 #[test]

@@ -159,3 +159,65 @@ fn a_setting_has_its_effect() {
     let said = place.ask(&served, &["call", "session::create", &long, "--json"]);
     assert_eq!(said.refusal(), (Some(1), "session/too_large".into()));
 }
+
+#[test]
+fn a_worker_says_what_it_is_without_an_engine() {
+    let place = Place::new();
+    let told = place.run(&["worker", "--manifest"]).ok();
+    let manifest: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!(
+        (manifest["name"].as_str(), manifest["version"].as_str()),
+        (Some("session-manager"), Some("1.0.0"))
+    );
+    assert_eq!(manifest["default_config"]["adapter"]["name"], "fs");
+    assert_eq!(manifest["supported_targets"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn an_engine_starts_the_worker_by_its_name() {
+    let place = Place::new();
+    let link = place.dir().with_extension("link");
+    std::fs::create_dir_all(&link).unwrap();
+    let link = link.join("session-manager");
+    std::fs::copy(env!("CARGO_BIN_EXE_banyan"), &link).unwrap();
+    let output = std::process::Command::new(&link).arg("--manifest").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"session-manager\""), "{output:?}");
+}
+
+#[test]
+fn a_worker_without_an_engine_waits_and_stops_when_asked() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["worker", "--url", "ws://127.0.0.1:1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    {
+        use std::io::{BufRead, BufReader};
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        while !line.contains("cannot be reached") {
+            line.clear();
+            assert_ne!(said.read_line(&mut line).unwrap(), 0, "it says what it waits for");
+        }
+    }
+    let stopped = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(stopped.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_bus_is_only_for_this_machine_and_an_engine_has_a_websocket() {
+    let place = Place::new();
+    for (args, word) in [
+        (&["serve", "--iii-listen", "0.0.0.0:49134"][..], "loopback"),
+        (&["serve", "--iii-listen", "here"], "127.0.0.1:49134"),
+        (&["serve", "--iii", "http://127.0.0.1:49134"], "ws://"),
+        (&["worker", "--url", "http://127.0.0.1:49134"], "ws://"),
+    ] {
+        let said = place.run(args);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.err.contains(word), "{said:?}");
+    }
+}

@@ -56,6 +56,8 @@ struct Run {
     tiny_blobs: bool,
     model: Model,
     main: Banyan,
+    /// Remembers sessions as it left them, whatever others did since.
+    bridge: OverBanyan,
     dir: TempDir,
     heard: Vec<(String, Value)>,
     ears: Ears,
@@ -66,7 +68,8 @@ impl Run {
         let dir = tempfile::tempdir().unwrap();
         let main = Banyan::open(dir.path(), options(tiny_blobs)).unwrap();
         let ears = Ears::open(&main);
-        Self { tiny_blobs, model: Model::default(), main, dir, heard: Vec::new(), ears }
+        let bridge = OverBanyan::to(main.clone());
+        Self { tiny_blobs, model: Model::default(), main, bridge, dir, heard: Vec::new(), ears }
     }
 
     fn take(&mut self, step: &Step, caller: u8) {
@@ -78,10 +81,11 @@ impl Run {
                 let (function, request) = call.request(&self.model).unwrap();
                 let main = self.main.clone();
                 let by_published = self.fits_the_published_protocol(call);
-                let door: Box<dyn Door> = match caller {
-                    1 => Box::new(OverBanyan::to(main)),
-                    2 if by_published => Box::new(OverBanyan::published_to(main)),
-                    _ => Box::new(main),
+                let published = OverBanyan::published_to(main.clone());
+                let door: &dyn Door = match caller {
+                    1 => &self.bridge,
+                    2 if by_published => &published,
+                    _ => &main,
                 };
                 let got = door.call(function, request.clone());
                 let expected =
@@ -121,7 +125,9 @@ impl Run {
             Stop::Close => self.main.close().unwrap(),
             Stop::Kill => self.dir = copied(self.dir.path()),
         }
+        self.bridge = OverBanyan::new();
         self.main = Banyan::open(self.dir.path(), options(self.tiny_blobs)).unwrap();
+        self.bridge = OverBanyan::to(self.main.clone());
         self.ears = Ears::open(&self.main);
     }
 
@@ -152,8 +158,7 @@ impl Run {
 
     fn verify(self) {
         self.main.close().unwrap();
-        drop(self.main);
-        drop(self.ears);
+        drop((self.main, self.bridge, self.ears));
         let report = verify::verify(self.dir.path(), &()).unwrap();
         assert_eq!(report.findings, []);
     }

@@ -3,6 +3,8 @@
 
 #[path = "sdks/install.rs"]
 mod install;
+#[path = "sdks/quickstart.rs"]
+mod quickstart;
 #[path = "hub/support.rs"]
 #[allow(dead_code, reason = "other tests need the rest")]
 mod support;
@@ -24,7 +26,7 @@ const FUNCTIONS: [&str; 7] = ["bind", "call", "echo", "fail", "see", "seen", "ti
 async fn workers_of_every_sdk_find_each_other_through_a_restart() {
     let mut bus = Bus::start("127.0.0.1:0".parse().unwrap()).await;
     let mut workers = Vec::new();
-    for (name, command) in [("js", install::node()), ("py", install::python()), ("rs", install::rust())] {
+    for (name, command) in [("js", install::node("worker.js")), ("py", install::python("worker.py"))] {
         match command {
             Ok(command) => workers.push((name, Program::start(command, bus.at, name))),
             Err(why) => install::skip(&format!("the SDK of `{name}`"), &why),

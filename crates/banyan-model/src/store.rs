@@ -234,9 +234,9 @@ pub struct ForkCommit {
 pub struct CommitResponse {
     /// False when the session has changed meanwhile; then nothing was written.
     pub committed: bool,
-    /// What it is by now, when it was not committed.
+    /// What the session is right after the commit, or what it is instead of what was expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub actual: Option<Version>,
+    pub version: Option<Version>,
 }
 
 fn is_false(flag: &bool) -> bool {

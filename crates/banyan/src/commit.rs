@@ -12,6 +12,7 @@ use banyan_index::{FileKey, Listing, Row, SessionFile, Standing};
 use banyan_log::{
     Answer, BlobHash, Commit, Committed, Growth, LogError, Piece, Removal, SessionLog, Write, WriteDone,
 };
+use banyan_model::store::Version;
 use banyan_model::{AgentMessage, Error, Seq, SessionId, SessionMeta};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
@@ -19,7 +20,7 @@ use crate::access::Access;
 use crate::clock::{FreshIds, now_ms};
 use crate::sessions::{Loaded, Session};
 use crate::store::Store;
-use crate::store_protocol::Token;
+use crate::store_protocol::{Token, version_of};
 
 /// A session that only the holder may change.
 pub(crate) struct Held {
@@ -54,11 +55,15 @@ pub(crate) struct End {
     pub(crate) token: Option<Token>,
 }
 
-/// Whether subscribers are told.
+/// Who is told of an end.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Telling {
-    Told,
-    /// Whoever ended it tells of it.
-    Silent,
+    /// All subscribers.
+    Everyone,
+    /// Those who come back later. Whoever ended it tells those who listen now.
+    Later,
+    /// Nobody: the session goes on, emptied.
+    Nobody,
 }
 
 /// A change with its lines written, waiting for its commit.
@@ -210,10 +215,7 @@ impl Store {
         let store = Arc::downgrade(self);
         let done = Box::new(move |outcome: Result<Committed, LogError>| {
             let mut prepared = prepared;
-            if outcome.is_ok() {
-                remember(&store, token);
-            }
-            finish(&store, &mut prepared, &outcome);
+            finish(&store, &mut prepared, &outcome, token);
             drop(also);
             let (outcome, committed) = match outcome {
                 Ok(committed) => (Ok(()), Some(committed)),
@@ -240,8 +242,8 @@ impl Store {
             if let (Ok(committed), Some(store)) = (&outcome, store.upgrade()) {
                 store.removed(&held, committed, keep, &end);
             }
-            if outcome.is_ok() {
-                remember(&store, end.token);
+            if let (true, Some(store), Some(token)) = (outcome.is_ok(), store.upgrade(), end.token) {
+                store.tokens.note(token, None);
             }
             // Whoever does not wait for it lets go of the session all the same.
             Box::new(move || drop(answer.send(outcome.map(|_| held)))) as Answer
@@ -394,8 +396,8 @@ impl Store {
             self.catalogue.forget(&held.session.id);
         }
         match end.telling {
-            Telling::Told => self.tell_deleted(&state, committed.commit, end.time_ms),
-            Telling::Silent => self.hub.pass(committed.commit),
+            Telling::Everyone => self.tell_deleted(&state, committed.commit, end.time_ms),
+            Telling::Later | Telling::Nobody => self.hub.pass(committed.commit),
         }
     }
 }
@@ -436,20 +438,30 @@ impl Held {
     }
 }
 
-/// Remembers a commit that another instance asked for, before anybody else can change what it changed.
-fn remember(store: &Weak<Store>, token: Option<Token>) {
-    if let (Some(store), Some(token)) = (store.upgrade(), token) {
-        store.tokens.note(token);
+/// What a commit to one session leaves it as.
+fn left_as(prepared: &[Prepared]) -> Option<Version> {
+    match prepared {
+        [Prepared { session, kind: ChangeKind::Own, .. }] => Some(version_of(&session.id, session.read().state())),
+        _ => None,
     }
 }
 
 /// What is done when a commit is safe, or refused.
-fn finish(store: &Weak<Store>, prepared: &mut [Prepared], outcome: &Result<Committed, LogError>) {
+fn finish(
+    store: &Weak<Store>,
+    prepared: &mut [Prepared],
+    outcome: &Result<Committed, LogError>,
+    token: Option<Token>,
+) {
     // Without a store there is nobody to tell; the next opening reads the files.
     if let Some(store) = store.upgrade() {
         if let Ok(committed) = outcome {
             for (change, written) in prepared.iter().zip(&committed.writes) {
                 store.applied(change, committed, written);
+            }
+            // Remembered before anybody else can change what was changed.
+            if let Some(token) = token {
+                store.tokens.note(token, left_as(prepared));
             }
         }
         store.unpin(prepared);

@@ -124,7 +124,7 @@ impl Banyan {
     pub async fn delete(&self, request: DeleteRequest) -> Result<DeleteResponse, Error> {
         let gone = DeleteResponse { deleted: false };
         let Some(held) = self.store.find(&self.access, &request.session_id).await? else { return Ok(gone) };
-        let end = End { time_ms: now_ms(), telling: Telling::Told, token: None };
+        let end = End { time_ms: now_ms(), telling: Telling::Everyone, token: None };
         self.store.let_go(self.store.remove(held, end).await?);
         Ok(DeleteResponse { deleted: true })
     }
@@ -172,7 +172,7 @@ impl Store {
         let blobs: Vec<String> = blobs.iter().map(|hash| hash.to_hex().to_string()).collect();
         let has_blobs = !blobs.is_empty();
         // The end of what was no session is nothing to tell, then or later.
-        let tombstone = if exists { tombstone } else { Vec::new() };
+        let tombstone = if exists && end.telling != Telling::Nobody { tombstone } else { Vec::new() };
         let removal = Removal { session, born, tombstone, keep_for_forks, blobs };
         let held = self.commit_removal(held, removal, end).await?;
         self.release_bases(base);

@@ -280,6 +280,7 @@ fn kind<'a>(
             if kind == NodeKind::CustomEntry && custom_type.is_none() {
                 return Err("custom_type");
             }
+            let custom_type = custom_type.filter(|_| kind == NodeKind::CustomEntry);
             HeadKind::EntryPut(Box::new(LegacyEntryHead {
                 id: entry_id()?.as_ref().into(),
                 parent_id: parent_id()?.map(|id| id.as_ref().into()),

@@ -1,7 +1,8 @@
 //! Records survive the way to a line and back; damaged lines are told, and tell their structure.
 
 use banyan_model::{
-    AgentMessage, AttachmentMeta, CommitNo, EntryId, Json, Object, Raw, Revision, Role, Seq, SessionStatus,
+    AgentMessage, AttachmentMeta, CommitNo, EntryId, Json, Object, Raw, Revision, Role, Seq, SessionMeta,
+    SessionStatus,
 };
 use proptest::prelude::*;
 
@@ -30,6 +31,19 @@ fn message_record() -> Record {
         origin: Some(object(r#"{"by":"a"}"#)),
         blobs: Vec::new(),
         message: message(),
+    })
+}
+
+fn entry_put() -> Record {
+    let blob = BlobRef { pointer: "/a".into(), hash: "00".into(), len: 9, encoding: Encoding::Text };
+    Record::EntryPut(EntryPut {
+        entry_id: "e_1".into(),
+        parent_id: Some("e_0".into()),
+        timestamp: -5,
+        revision: Revision(7),
+        origin: Some(object(r#"{"by":"a"}"#)),
+        blobs: vec![blob],
+        body: PutBody::Message { role: Role::User, message: message() },
     })
 }
 
@@ -98,6 +112,33 @@ fn one_of_each() -> Vec<Record> {
         }),
         Record::Detached(Detached { attachment_id: "a_1".into() }),
         Record::Adopted(Adopted { entry_id: "e_9".into() }),
+        Record::Begun(Begun { session_id: "s_1/ü".into(), born: Born([3; 16]) }),
+        Record::MetaPut(MetaPut {
+            meta: SessionMeta {
+                session_id: "s_1".into(),
+                title: "t".into(),
+                description: "d".into(),
+                status: SessionStatus::Error,
+                status_reason: Some("why".into()),
+                metadata: Some(object(r#"{"b":1.5}"#)),
+                forked_from: Some("s_0".into()),
+                message_count: 3,
+                created_at: -1,
+                updated_at: 2,
+            },
+        }),
+        entry_put(),
+        Record::EntryPut(EntryPut {
+            entry_id: "e_2".into(),
+            parent_id: None,
+            timestamp: 5,
+            revision: Revision(0),
+            origin: None,
+            blobs: Vec::new(),
+            body: PutBody::Custom { custom_type: "note".into(), data: Json::null() },
+        }),
+        Record::LeafPut(LeafPut { entry_id: Some("e \"quoted\"".into()) }),
+        Record::LeafPut(LeafPut { entry_id: None }),
     ]
 }
 
@@ -133,6 +174,8 @@ fn a_head_knows_where_the_body_is_and_how_much_it_weighs() {
             Record::Updated(record) => (Some(record.message.get()), 9),
             Record::Settled(record) => (Some(record.message.get()), 0),
             Record::Custom(record) => (Some(record.data.get()), 9),
+            Record::EntryPut(EntryPut { body: PutBody::Message { message, .. }, .. }) => (Some(message.get()), 9),
+            Record::EntryPut(EntryPut { body: PutBody::Custom { data, .. }, .. }) => (Some(data.get()), 0),
             Record::Grew(_) => continue,
             _ => (None, 0),
         };
@@ -213,6 +256,14 @@ fn given_damaged_text_the_structure_is_salvaged_and_the_text_is_not() {
 }
 
 #[test]
+fn given_a_damaged_put_its_entry_is_salvaged() {
+    let line = String::from_utf8(line_of(&entry_put())).unwrap().replace("there", "thexe").into_bytes();
+    let what =
+        SalvagedWhat::Put { entry_id: "e_1".into(), parent_id: Some("e_0".into()), kind: crate::NodeKind::User };
+    assert_eq!(Head::parse(&line).unwrap_err().salvage.unwrap().what, what);
+}
+
+#[test]
 fn damage_is_told_in_plain_words() {
     let line = line_of(&message_record());
     let mut not_text = line.clone();
@@ -278,6 +329,12 @@ fn strings_taken_out_of_a_record_go_back() {
     whole.put_back_blobs(|_| Ok(pieces[0].bytes.clone())).unwrap();
     assert_eq!(whole, record);
     record.put_back_blobs(|_| unreachable!("nothing was taken out")).unwrap();
+    let Record::EntryPut(put) = entry_put() else { unreachable!("an entry is put") };
+    let record = Record::EntryPut(EntryPut { blobs: Vec::new(), ..put });
+    let (mut short, pieces) = record.take_out_blobs(5).unwrap();
+    assert_ne!(short, record);
+    short.put_back_blobs(|_| Ok(pieces[0].bytes.clone())).unwrap();
+    assert_eq!(short, record);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! A main that is a Banyan: one look at the session, one commit of what was decided.
 
-use banyan::model::store::{CommitRequest, CommitResponse, ForkCommit, LookRequest, LookResponse, LookedEntry};
-use banyan::model::{CommitNo, Error, SessionId};
+use banyan::model::store::{
+    CommitRequest, CommitResponse, ForkCommit, LookRequest, LookResponse, LookedEntry, Version,
+};
+use banyan::model::{CommitNo, Error};
 use banyan::rules::NodeKind;
 use banyan::rules::record::{self, Attached, Record};
 use banyan::rules::state::{Glimpse, Glimpsed, SessionState};
@@ -42,25 +44,24 @@ impl BanyanMain {
             attachments: seen.attachments.into_iter().map(attached).collect(),
         };
         let message = seen.message.map(|message| message.parse()).transpose();
+        let message = message.map_err(|error| nonsense(error.message))?;
         Ok(Seen {
-            state: SessionState::glimpsed(glimpse),
-            now_ms: seen.now,
-            message: message.map_err(|error| nonsense(error.message))?,
+            message: ask.message.clone().zip(message),
             used_by: seen.used_by,
-            place: Place::Banyan(seen.version),
+            ..Seen::new(SessionState::glimpsed(glimpse), seen.now, Place::Banyan(seen.version))
         })
     }
 
-    /// Commits what was decided; false when the session is no longer as it was seen.
-    pub(super) async fn commit(&self, id: &SessionId, seen: &Seen, change: Change) -> Result<bool, Error> {
+    /// Commits what was decided, unless the session is no longer as it was seen.
+    pub(super) async fn commit(&self, seen: &Seen, change: &Change, time_ms: i64) -> Result<Committed, Error> {
         let Place::Banyan(version) = &seen.place else {
             return Err(Error::storage("the main instance is another by now; call again").retryable());
         };
         let mut request = CommitRequest {
-            session_id: id.clone(),
+            session_id: seen.state.session_id().clone(),
             expected: version.clone(),
             token: Uuid::new_v4().simple().to_string(),
-            time: seen.now_ms,
+            time: time_ms,
             records: Vec::new(),
             contents: Vec::new(),
             fork: None,
@@ -68,11 +69,12 @@ impl BanyanMain {
         };
         match change {
             Change::Records(records, contents) => {
-                request.records = lines(&records, seen.now_ms);
-                request.contents = contents;
+                request.records = lines(records, time_ms);
+                request.contents.clone_from(contents);
             }
             Change::Fork(session_id, records) => {
-                request.fork = Some(ForkCommit { session_id, records: lines(&records, seen.now_ms) });
+                let (session_id, records) = (session_id.clone(), lines(records, time_ms));
+                request.fork = Some(ForkCommit { session_id, records });
             }
             Change::Delete => request.delete = true,
         }
@@ -82,8 +84,19 @@ impl BanyanMain {
             answer = self.0.text(COMMIT, &request).await;
         }
         let answer = answer.map_err(|failed| storage(COMMIT, &failed))?;
-        Ok(read::<CommitResponse>(COMMIT, &answer)?.committed)
+        Ok(match read(COMMIT, &answer)? {
+            CommitResponse { committed: true, version } => Committed::As(version),
+            CommitResponse { committed: false, .. } => Committed::Not,
+        })
     }
+}
+
+/// What became of a commit.
+pub(super) enum Committed {
+    /// It was made; what the session is since, if the main says so.
+    As(Option<Version>),
+    /// The session has changed meanwhile.
+    Not,
 }
 
 /// Records as lines. The main gives them their numbers.

@@ -10,24 +10,28 @@ mod locks;
 mod main_instance;
 mod mutations;
 mod reads;
+mod recent;
 mod reference_main;
+mod seen;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use banyan::model::store::LookRequest;
-use banyan::model::{AgentMessage, AttachmentId, EntryId, Error, SessionId, read_request};
+use banyan::model::{AttachmentId, EntryId, Error, SessionId, read_request};
 use banyan::rules::Limits;
 use banyan::rules::decide::Ctx;
 use banyan::rules::record::Record;
-use banyan::rules::state::SessionState;
 use banyan::{CallError, FreshIds};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use banyan_main::BanyanMain;
+use banyan_main::{BanyanMain, Committed};
 use locks::Locks;
-use main_instance::{Caller, storage};
+use main_instance::{Caller, read, refusal, storage};
+use recent::Recent;
 use reference_main::ReferenceMain;
+use seen::{Place, Seen};
 
 pub use main_instance::{Main, MainFailed};
 
@@ -36,6 +40,7 @@ pub struct Bridge {
     main: Caller,
     limits: RwLock<Limits>,
     locks: Locks,
+    recent: Recent,
     /// What the main is, once that is known: one of the constants below.
     kind: AtomicU8,
 }
@@ -44,8 +49,8 @@ const UNKNOWN: u8 = 0;
 const BANYAN: u8 = 1;
 const REFERENCE: u8 = 2;
 
-/// So often a call is decided anew because somebody else changed its session.
-const ATTEMPTS: usize = 50;
+/// So often a call is decided here. When somebody else changed its session each time, the main decides.
+const ATTEMPTS: usize = 8;
 
 /// The function that only a Banyan has.
 const LOOK: &str = "session::store::look";
@@ -71,26 +76,6 @@ struct Ask {
 enum Leaf {
     Wanted,
     Unwanted,
-}
-
-/// What was seen of a session.
-struct Seen {
-    /// As far as it was asked for.
-    state: SessionState,
-    /// The time that goes for it.
-    now_ms: i64,
-    /// The message that was asked for.
-    message: Option<AgentMessage>,
-    /// An entry that uses the attachment that was asked for.
-    used_by: Option<EntryId>,
-    /// What only the main that it was seen at understands.
-    place: Place,
-}
-
-/// What a main needs to store a change of what was seen.
-enum Place {
-    Banyan(banyan::model::store::Version),
-    Reference(reference_main::Fetched),
 }
 
 /// What was decided.
@@ -128,6 +113,7 @@ impl Bridge {
             main: Caller(main),
             limits: RwLock::new(limits),
             locks: Locks::default(),
+            recent: Recent::default(),
             kind: AtomicU8::new(UNKNOWN),
         }
     }
@@ -144,6 +130,7 @@ impl Bridge {
     /// Says that the connection was made anew, so that another kind of main may be at its other end.
     pub fn reconnected(&self) {
         self.kind.store(UNKNOWN, Ordering::Release);
+        self.recent.forget();
     }
 
     /// Calls a function by its id. An empty body is `{}`.
@@ -173,37 +160,59 @@ impl Bridge {
         }
     }
 
-    /// Looks, decides and commits, until nobody else comes in between.
-    async fn mutate<R>(
+    /// Looks, decides and commits, again when somebody else came in between. Who always comes too late would never be
+    /// done, so in the end the main is asked to do it, by the same rules, while nobody else can.
+    async fn mutate<R: DeserializeOwned>(
         &self,
+        (function_id, request): (&str, &impl Serialize),
         ask: Ask,
         decide: impl Fn(&Seen, &mut Ctx<'_>) -> Result<(Option<Change>, R), Error>,
     ) -> Result<R, Error> {
         let _lock = self.locks.take(&ask.session_id).await;
         let main = self.main().await?;
+        let mut known = self.recent.take(&ask);
         for _ in 0..ATTEMPTS {
-            let seen = match &main {
-                MainKind::Banyan(main) => main.look(&ask).await?,
-                MainKind::Reference(main) => main.look(&ask).await?,
+            let is_known = known.is_some();
+            let mut seen = match (known.take(), &main) {
+                (Some(seen), _) => seen,
+                (None, MainKind::Banyan(main)) => main.look(&ask).await?,
+                (None, MainKind::Reference(main)) => main.look(&ask).await?,
             };
-            let (change, response) = {
-                let mut ctx = Ctx { now_ms: seen.now_ms, ids: &mut FreshIds, limits: self.limits() };
-                decide(&seen, &mut ctx)?
+            let time_ms = seen.now_ms();
+            let decided = {
+                let mut ctx = Ctx { now_ms: time_ms, ids: &mut FreshIds, limits: self.limits() };
+                decide(&seen, &mut ctx)
             };
-            let Some(change) = change else { return Ok(response) };
-            let committed = match &main {
-                MainKind::Banyan(main) => main.commit(&ask.session_id, &seen, change).await?,
-                MainKind::Reference(main) => main.commit(&seen, change).await?,
+            let (change, response) = match decided {
+                // What was seen a while ago is only good for what is then committed, which tells whether it still holds.
+                Err(_) | Ok((None, _)) if is_known => continue,
+                Err(error) => return Err(error),
+                Ok((None, response)) => return Ok(response),
+                Ok((Some(change), response)) => (change, response),
             };
-            if committed {
-                return Ok(response);
+            match &main {
+                MainKind::Banyan(main) => match main.commit(&seen, &change, time_ms).await? {
+                    Committed::As(version) => {
+                        if let (Some(version), Change::Records(records, _)) = (version, &change) {
+                            seen.take_in(records, time_ms, Place::Banyan(version));
+                            self.recent.keep(seen);
+                        }
+                    }
+                    Committed::Not => continue,
+                },
+                MainKind::Reference(main) => main.commit(&seen, change, time_ms).await?,
             }
+            return Ok(response);
         }
-        Err(Error::conflict(format!(
-            "session `{}` was changed by others {ATTEMPTS} times while this call was decided; call again",
-            ask.session_id
-        ))
-        .retryable())
+        match self.main.text(function_id, request).await {
+            Ok(answer) => read(function_id, &answer),
+            Err(MainFailed::NoSuchFunction) => Err(Error::conflict(format!(
+                "session `{}` was changed by others {ATTEMPTS} times while this call was decided; call again",
+                ask.session_id
+            ))
+            .retryable()),
+            Err(failed) => Err(refusal(function_id, failed)),
+        }
     }
 
     /// What the main is. It is asked once.

@@ -12,7 +12,7 @@ use super::{Ask, Bridge, Change, Leaf, Place};
 impl Bridge {
     pub(super) async fn create(&self, request: CreateRequest) -> Result<CreateResponse, Error> {
         let id = FreshIds.session();
-        self.mutate(Ask::of(&id), |_, ctx| {
+        self.mutate(("session::create", &request), Ask::of(&id), |_, ctx| {
             let mut ids = Minted(id.clone());
             let mut ctx = Ctx { now_ms: ctx.now_ms, ids: &mut ids, limits: ctx.limits };
             Ok(decided(decide::create(request.clone(), &mut ctx)))
@@ -21,28 +21,28 @@ impl Bridge {
     }
 
     pub(super) async fn ensure(&self, request: EnsureRequest) -> Result<EnsureResponse, Error> {
-        self.mutate(Ask::of(&request.session_id), |seen, ctx| {
+        self.mutate(("session::ensure", &request), Ask::of(&request.session_id), |seen, ctx| {
             decide::ensure(&seen.state, request.clone(), ctx).map(decided)
         })
         .await
     }
 
     pub(super) async fn set_meta(&self, request: SetMetaRequest) -> Result<SetMetaResponse, Error> {
-        self.mutate(Ask::of(&request.session_id), |seen, ctx| {
+        self.mutate(("session::set-meta", &request), Ask::of(&request.session_id), |seen, ctx| {
             decide::set_meta(&seen.state, request.clone(), ctx).map(decided)
         })
         .await
     }
 
     pub(super) async fn set_status(&self, request: SetStatusRequest) -> Result<SetStatusResponse, Error> {
-        self.mutate(Ask::of(&request.session_id), |seen, ctx| {
+        self.mutate(("session::set-status", &request), Ask::of(&request.session_id), |seen, ctx| {
             decide::set_status(&seen.state, request.clone(), ctx).map(decided)
         })
         .await
     }
 
     pub(super) async fn delete(&self, request: DeleteRequest) -> Result<DeleteResponse, Error> {
-        self.mutate(Ask::of(&request.session_id), |seen, _| {
+        self.mutate(("session::delete", &request), Ask::of(&request.session_id), |seen, _| {
             let response = decide::delete(&seen.state);
             Ok((response.deleted.then_some(Change::Delete), response))
         })
@@ -55,7 +55,10 @@ impl Bridge {
         if request.parent_id.is_none() || request.expected_leaf.is_some() {
             ask.leaf = Leaf::Wanted;
         }
-        self.mutate(ask, |seen, ctx| decide::append(&seen.state, request.clone(), ctx).map(decided)).await
+        self.mutate(("session::append", &request), ask, |seen, ctx| {
+            decide::append(&seen.state, request.clone(), ctx).map(decided)
+        })
+        .await
     }
 
     pub(super) async fn append_many(&self, request: AppendManyRequest) -> Result<AppendManyResponse, Error> {
@@ -64,7 +67,10 @@ impl Bridge {
         if request.parent_id.is_none() {
             ask.leaf = Leaf::Wanted;
         }
-        self.mutate(ask, |seen, ctx| decide::append_many(&seen.state, request.clone(), ctx).map(decided)).await
+        self.mutate(("session::append-many", &request), ask, |seen, ctx| {
+            decide::append_many(&seen.state, request.clone(), ctx).map(decided)
+        })
+        .await
     }
 
     pub(super) async fn update_message(
@@ -72,8 +78,8 @@ impl Bridge {
         request: UpdateMessageRequest,
     ) -> Result<UpdateMessageResponse, Error> {
         let ask = Ask { message: Some(request.entry_id.clone()), ..Ask::of(&request.session_id) };
-        self.mutate(ask, |seen, ctx| {
-            decide::update_message(&seen.state, request.clone(), seen.message.as_ref(), ctx).map(decided)
+        self.mutate(("session::update-message", &request), ask, |seen, ctx| {
+            decide::update_message(&seen.state, request.clone(), seen.message(), ctx).map(decided)
         })
         .await
     }
@@ -83,8 +89,8 @@ impl Bridge {
         request: ExtendMessageRequest,
     ) -> Result<ExtendMessageResponse, Error> {
         let ask = Ask { message: Some(request.entry_id.clone()), ..Ask::of(&request.session_id) };
-        self.mutate(ask, |seen, ctx| {
-            decide::extend_message(&seen.state, request.clone(), seen.message.as_ref(), ctx).map(decided)
+        self.mutate(("session::extend-message", &request), ask, |seen, ctx| {
+            decide::extend_message(&seen.state, request.clone(), seen.message(), ctx).map(decided)
         })
         .await
     }
@@ -96,12 +102,15 @@ impl Bridge {
         let mut ask = Ask::of(&request.session_id);
         ask.entries.push(request.entry_id.clone());
         ask.leaf = Leaf::Wanted;
-        self.mutate(ask, |seen, ctx| decide::set_active_leaf(&seen.state, request.clone(), ctx).map(decided)).await
+        self.mutate(("session::set-active-leaf", &request), ask, |seen, ctx| {
+            decide::set_active_leaf(&seen.state, request.clone(), ctx).map(decided)
+        })
+        .await
     }
 
     pub(super) async fn fork(&self, request: ForkRequest) -> Result<ForkResponse, Error> {
         let ask = Ask { fork_at: Some(request.entry_id.clone()), ..Ask::of(&request.session_id) };
-        self.mutate(ask, |seen, ctx| {
+        self.mutate(("session::fork", &request), ask, |seen, ctx| {
             // Of a session's attachments only those on the path were asked for.
             let attachments: BTreeSet<AttachmentId> = seen.state.attachments().keys().cloned().collect();
             let decision = decide::fork(&seen.state, request.clone(), &attachments, ctx)?;
@@ -116,7 +125,7 @@ impl Bridge {
         request: PutAttachmentRequest,
     ) -> Result<PutAttachmentResponse, Error> {
         let content = content_of(&decide::checked_attachment(&request, &self.limits())?);
-        self.mutate(Ask::of(&request.session_id), |seen, ctx| {
+        self.mutate(("session::put-attachment", &request), Ask::of(&request.session_id), |seen, ctx| {
             let decision = decide::put_attachment(&seen.state, &request, content.clone(), ctx)?;
             if let Place::Reference(_) = seen.place {
                 return Err(Error::storage(
@@ -134,7 +143,7 @@ impl Bridge {
         request: DeleteAttachmentRequest,
     ) -> Result<DeleteAttachmentResponse, Error> {
         let ask = Ask { attachment_id: Some(request.attachment_id.clone()), ..Ask::of(&request.session_id) };
-        self.mutate(ask, |seen, ctx| {
+        self.mutate(("session::delete-attachment", &request), ask, |seen, ctx| {
             decide::delete_attachment(&seen.state, request.clone(), seen.used_by.as_ref(), ctx).map(decided)
         })
         .await

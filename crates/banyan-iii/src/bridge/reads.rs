@@ -117,8 +117,7 @@ impl Bridge {
             }
             MainKind::Reference(main) => {
                 let listing = listed(&main, &request.session_id).await?;
-                let (meta, limit) =
-                    (listing.state.meta().as_ref().clone(), self.limits().page_size(request.limit));
+                let (meta, limit) = (listing.state.meta().as_ref().clone(), self.limits().page_size(request.limit));
                 answer(&banyan::turns_of(&listing, meta, request.cursor.as_deref(), limit)?)
             }
         }
@@ -225,8 +224,8 @@ impl TurnSource for Listing {
             None => 0,
             Some(id) => {
                 let at = path.iter().position(|ix| self.state.id(*ix) == id);
-                at.map(|at| at + 1)
-                    .ok_or_else(|| Error::invalid_cursor(format!("entry `{id}` is not on the path being read")))?
+                let missing = || Error::invalid_cursor(format!("entry `{id}` is not on the path being read"));
+                at.map(|at| at + 1).ok_or_else(missing)?
             }
         };
         Ok((path[from..].iter().filter_map(|ix| Self::entry(self, *ix)).cloned().collect(), None))

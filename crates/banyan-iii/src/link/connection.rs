@@ -42,6 +42,8 @@ const OUTBOX: usize = 256;
 /// How often the engine is asked whether it is there, and how long it may say nothing.
 const PING_EVERY: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(20);
+/// So many times in a row the engine may say no.
+const REJECTIONS: usize = 10;
 /// How long connecting may take, and how long until it is tried again.
 const DIALLING: Duration = Duration::from_secs(10);
 const PAUSES: [u64; 5] = [50, 100, 250, 500, 1000];
@@ -54,6 +56,7 @@ pub(super) async fn keep(
     mut stop: watch::Receiver<bool>,
 ) {
     let mut failures = 0;
+    let mut rejections = 0;
     let mut before = None;
     while !*stop.borrow() {
         let dialled = tokio::select! {
@@ -65,9 +68,16 @@ pub(super) async fn keep(
                 tracing::info!(engine = %engine, "connected to the engine");
                 failures = 0;
                 let ended = converse(&engine, socket, &service, &standing, &mut stop, &mut before).await;
-                let over = matches!(ended, Ended::Rejected(_));
+                rejections = if matches!(ended, Ended::Rejected(_)) { rejections + 1 } else { 0 };
+                let over = rejections == REJECTIONS;
                 standing.send_replace(match ended {
-                    Ended::Rejected(why) => Standing::Rejected(why),
+                    Ended::Rejected(why) if over => Standing::Rejected(why),
+                    Ended::Rejected(why) => {
+                        // The other one may be this worker as it was before, and not be missed yet.
+                        tracing::warn!(engine = %engine, %why, "the engine does not take this worker; trying again");
+                        failures = PAUSES.len();
+                        Standing::Away
+                    }
                     Ended::Lost(why) => {
                         tracing::warn!(engine = %engine, %why, "the connection to the engine is lost");
                         Standing::Away

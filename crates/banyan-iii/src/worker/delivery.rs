@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use banyan::model::{Event, Position, SessionId};
+use banyan::model::{Position, SessionId};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
@@ -133,7 +133,7 @@ async fn send(
         let data = match consumer.form {
             Form::Payload => item.event.json(),
             Form::Envelope => {
-                envelope = enveloped(&item.event);
+                envelope = item.event.envelope();
                 &envelope
             }
         };
@@ -193,17 +193,4 @@ fn settle(consumer: &Consumer, lanes: &mut Lanes, under_way: &mut UnderWay, outc
         }
         Outcome::GivenUp(number) => lanes.settle(number),
     }
-}
-
-/// An event as other instances are told it.
-fn enveloped(event: &Event) -> String {
-    let mut text = format!(r#"{{"trigger_type":"{}","payload":{}"#, event.event_type(), event.json());
-    if let Some(metadata) =
-        event.metadata.as_ref().and_then(|metadata| serde_json::to_string(metadata.as_ref()).ok())
-    {
-        text.push_str(r#","session_metadata":"#);
-        text.push_str(&metadata);
-    }
-    text.push('}');
-    text
 }

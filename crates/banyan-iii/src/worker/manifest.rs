@@ -30,8 +30,8 @@ pub(super) fn identity() -> String {
 }
 
 /// The same, for the engine that a main instance is on, where this worker is another one of many.
-pub(super) fn bridge_identity() -> String {
-    identity_of(&format!("{NAME}-bridge-{}", std::process::id()))
+pub(super) fn bridge_identity(which: &str) -> String {
+    identity_of(&format!("{NAME}-bridge-{which}"))
 }
 
 fn identity_of(name: &str) -> String {

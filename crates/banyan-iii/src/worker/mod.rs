@@ -162,9 +162,9 @@ async fn begin(
 }
 
 async fn save(sessions: Arc<Sessions>) {
-    let mut tick = tokio::time::interval(SAVE_EVERY);
     loop {
-        tick.tick().await;
+        // Of a binding that is new it is written down at once where it begins.
+        let _ = tokio::time::timeout(SAVE_EVERY, sessions.new_binding()).await;
         sessions.save_positions();
     }
 }

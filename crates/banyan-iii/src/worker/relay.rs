@@ -79,7 +79,7 @@ impl Service for Relay {
     }
 
     fn identity(&self) -> String {
-        manifest::bridge_identity()
+        manifest::bridge_identity(&self.binding)
     }
 
     fn call(self: Arc<Self>, call: Call) -> BoxFuture<'static, Result<String, ErrorBody<'static>>> {

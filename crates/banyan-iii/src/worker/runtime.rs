@@ -87,7 +87,9 @@ impl Runtime {
                 config.url
             ));
         }
-        let events = Banyan::in_memory(Options::default()).map_err(|error| error.to_string())?;
+        // It stores nothing, and keeps what is told for those whose engine is away.
+        let options = Options { subscriber_bytes: 4 << 20, ..Options::default() };
+        let events = Banyan::in_memory(options).map_err(|error| error.to_string())?;
         let (relay, link, main) = Relay::open(config, events.clone());
         let main: Arc<dyn Main> = Arc::new(main);
         let bridge = Arc::new(Bridge::new(Arc::clone(&main), Limits::default()));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use banyan::CallError;
 use banyan::model::{DeletedEvent, Error, Event, EventPayload, Position, SessionId};
 use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::bindings::Bindings;
@@ -26,6 +27,7 @@ pub(super) struct Sessions {
     /// What answers; nothing until the settings are known.
     runtime: RwLock<Option<Arc<Runtime>>>,
     bindings: Bindings,
+    bound: Notify,
     status: Status,
     /// One change of the settings at a time.
     reloading: tokio::sync::Mutex<()>,
@@ -45,6 +47,9 @@ enum Offered {
 const NOT_MAIN: &str =
     "this instance stores through a main instance itself, and does not serve the store protocol";
 
+/// So often it is asked whether the engine knows the functions by now.
+const ASKED: usize = 100;
+
 /// How long a replaced store is waited for, while calls on it finish.
 const LAST_CALLS: Duration = Duration::from_secs(10);
 
@@ -60,6 +65,7 @@ impl Sessions {
             open,
             runtime: RwLock::default(),
             bindings: Bindings::default(),
+            bound: Notify::new(),
             status: Status::default(),
             reloading: tokio::sync::Mutex::default(),
             binding: Uuid::new_v4().to_string(),
@@ -89,9 +95,18 @@ impl Sessions {
     pub(super) async fn open_for_business(self: &Arc<Self>, runtime: Runtime) {
         self.bindings.remember(runtime.cursors.as_ref().map(|cursors| cursors.load()).unwrap_or_default());
         *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(runtime));
-        if let Some(connection) = self.link.get().and_then(|link| link.connection()) {
+        let Some(link) = self.link.get() else { return };
+        if let Some(connection) = link.connection() {
             self.offer_on(&connection).await;
         }
+        // Whoever is told that the worker is there finds its functions.
+        for _ in 0..ASKED {
+            if link.call(CONFIG_STATUS, "{}", Duration::from_secs(1)).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tracing::warn!("the engine does not say that it knows this worker's functions");
     }
 
     /// Offers everything, unless that was done on this connection.
@@ -117,6 +132,11 @@ impl Sessions {
 
     fn runtime(&self) -> Option<Arc<Runtime>> {
         self.runtime.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits for the next binding.
+    pub(super) async fn new_binding(&self) {
+        self.bound.notified().await;
     }
 
     /// Writes down how far bindings have come.
@@ -272,7 +292,9 @@ impl Service for Sessions {
             stacktrace: None,
         };
         let runtime = self.runtime().ok_or_else(|| failed("the worker is starting; try again"))?;
-        self.bindings.bind(&runtime, connection, binding).map_err(|error| refuse(&error))
+        self.bindings.bind(&runtime, connection, binding).map_err(|error| refuse(&error))?;
+        self.bound.notify_one();
+        Ok(())
     }
 
     fn unbind(self: Arc<Self>, id: &str) {

@@ -107,6 +107,30 @@ async fn another_directory_takes_over_and_subscribers_are_told_what_it_holds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_value_that_makes_no_sense_is_refused_by_whoever_sees_it_first() {
+    let bus = Bus::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let worker = InProcess::join(&bus.url, in_directory(dir.path())).await;
+    let client = Client::when_ready(&bus.url).await;
+    let session = client.session(json!({})).await;
+    let value = json!({"adapter": {"name": "s3", "config": {}}, "max_list_limit": "many"});
+    let taken = client.try_call("configuration::set", json!({"id": "session-manager", "value": value})).await;
+    // An engine looks at the schema. A bus that does not leaves it to the worker.
+    if let Err(refused) = taken {
+        assert!(refused.contains("SCHEMA_INVALID"), "{refused}");
+    } else {
+        let told = eventually("it is refused", async || {
+            let told = status(&client).await;
+            (told["last_outcome"] == "rejected").then_some(told)
+        })
+        .await;
+        assert!(told["last_error"].as_str().is_some_and(|why| why.contains("not valid")), "{told}");
+    }
+    assert_eq!(listed(&client).await, HashSet::from([session]));
+    worker.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_built_keeps_the_last_good_store_and_is_told() {
     let bus = Bus::start().await;
     let dir = tempfile::tempdir().unwrap();

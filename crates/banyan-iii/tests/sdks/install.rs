@@ -9,21 +9,21 @@ pub(crate) fn skip(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {what}: {why}");
 }
 
-/// Node.js, with the script among its packages.
-pub(crate) fn node() -> Result<Command, String> {
+/// Node.js, with a script among its packages.
+pub(crate) fn node(script: &str) -> Result<Command, String> {
     let place = place("node");
-    for file in ["package.json", "package-lock.json", "worker.js"] {
+    for file in ["package.json", "package-lock.json", script] {
         std::fs::copy(client(file), place.join(file)).map_err(|error| error.to_string())?;
     }
     let ci = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
     once(&place, "package-lock.json", || run(Command::new("npm").args(ci).current_dir(&place)))?;
     let mut command = Command::new("node");
-    command.arg(place.join("worker.js"));
+    command.arg(place.join(script));
     Ok(command)
 }
 
-/// A Python that has the packages, and the script.
-pub(crate) fn python() -> Result<Command, String> {
+/// A Python that has the packages, and a script.
+pub(crate) fn python(script: &str) -> Result<Command, String> {
     let place = place("python");
     let python = place.join("venv/bin/python");
     once(&place, "requirements.txt", || {
@@ -32,23 +32,8 @@ pub(crate) fn python() -> Result<Command, String> {
         run(Command::new(&python).args(install).arg(client("requirements.txt")))
     })?;
     let mut command = Command::new(python);
-    command.arg(client("worker.py"));
+    command.arg(client(script));
     Ok(command)
-}
-
-/// A program of its own, which takes minutes to build.
-pub(crate) fn rust() -> Result<Command, String> {
-    if std::env::var_os("BANYAN_TEST_RUST_SDK").is_none() {
-        return Err("it takes minutes to build; BANYAN_TEST_RUST_SDK=1 has it built".to_owned());
-    }
-    let target = place("rust");
-    let manifest = client("rust/Cargo.toml");
-    run(Command::new("cargo")
-        .args(["build", "--locked", "--quiet", "--manifest-path"])
-        .arg(manifest)
-        .arg("--target-dir")
-        .arg(&target))?;
-    Ok(Command::new(target.join("debug/banyan-iii-worker")))
 }
 
 /// Installs what a file lists, unless that is what was installed last.

@@ -17,8 +17,6 @@ use crate::store::Store;
 /// A token that is longer is not one of ours.
 const LONGEST_TOKEN: usize = 64;
 
-const COMMITTED: CommitResponse = CommitResponse { committed: true, actual: None };
-
 impl Banyan {
     /// Commits what was decided elsewhere.
     pub(crate) async fn store_commit(&self, request: CommitRequest) -> Result<CommitResponse, Error> {
@@ -29,14 +27,14 @@ impl Banyan {
         }
         let decided = Decided::read(&request)?;
         let held = self.store.hold_or_begin(Access::whole(), &request.session_id).await?;
-        if self.store.tokens.contains(&request.token) {
+        if let Some(version) = self.store.tokens.get(&request.token) {
             self.store.let_go(held);
-            return Ok(COMMITTED);
+            return Ok(CommitResponse { committed: true, version });
         }
         let actual = held.version(&request.session_id);
         if actual != request.expected {
             self.store.let_go(held);
-            return Ok(CommitResponse { committed: false, actual: Some(actual) });
+            return Ok(CommitResponse { committed: false, version: Some(actual) });
         }
         let mut pinned = Vec::new();
         let committed = match self.store.put_contents(&request.contents, &mut pinned) {
@@ -49,7 +47,8 @@ impl Banyan {
         for hash in &pinned {
             self.store.log.unpin_blob(hash);
         }
-        committed.map(|()| COMMITTED)
+        committed?;
+        Ok(CommitResponse { committed: true, version: self.store.tokens.get(&request.token).flatten() })
     }
 
     async fn carry_out_decided(
@@ -68,7 +67,7 @@ impl Banyan {
                     self.store.let_go(held);
                     return Err(Error::not_found(&request.session_id));
                 }
-                let end = End { time_ms: request.time, telling: Telling::Told, token };
+                let end = End { time_ms: request.time, telling: Telling::Everyone, token };
                 self.store.let_go(self.store.remove(held, end).await?);
                 Ok(())
             }

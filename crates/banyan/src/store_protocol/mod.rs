@@ -17,7 +17,7 @@ use banyan_model::store::Version;
 pub(crate) use tokens::{Token, Tokens};
 
 /// Names the state that a session is in.
-fn version_of(id: &SessionId, state: Option<&SessionState>) -> Version {
+pub(crate) fn version_of(id: &SessionId, state: Option<&SessionState>) -> Version {
     match state {
         Some(state) => {
             Version { born: state.born().to_string(), seq: state.next_seq(), commit: state.last_commit().0 }

@@ -38,7 +38,7 @@ impl Banyan {
     pub(crate) async fn store_delete_meta(&self, request: SessionIdRequest) -> Result<OkResponse, Error> {
         let held = self.store.find(Access::whole(), &request.session_id).await?;
         if let Some(held) = held {
-            let end = End { time_ms: now_ms(), telling: Telling::Silent, token: None };
+            let end = End { time_ms: now_ms(), telling: Telling::Later, token: None };
             self.store.let_go(self.store.remove(held, end).await?);
         }
         Ok(DONE)
@@ -86,7 +86,7 @@ impl Banyan {
             self.store.let_go(held);
             return Ok(DONE);
         }
-        let end = End { time_ms: now_ms(), telling: Telling::Silent, token: None };
+        let end = End { time_ms: now_ms(), telling: Telling::Nobody, token: None };
         let held = self.store.remove(held, end).await?;
         let Some(meta) = meta else {
             self.store.let_go(held);

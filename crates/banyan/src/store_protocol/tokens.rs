@@ -1,7 +1,9 @@
 //! Commits that other instances asked for lately, so that one that is asked for twice is made once.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use banyan_model::store::Version;
 
 /// What another instance calls its commit.
 pub(crate) type Token = String;
@@ -12,16 +14,17 @@ pub(crate) struct Tokens(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    known: HashSet<Token>,
+    /// What each left its session as, if it is one that goes on.
+    known: HashMap<Token, Option<Version>>,
     oldest_first: VecDeque<Token>,
 }
 
 const MOST: usize = 4096;
 
 impl Tokens {
-    pub(crate) fn note(&self, token: Token) {
+    pub(crate) fn note(&self, token: Token, left: Option<Version>) {
         let mut inner = self.lock();
-        if !inner.known.insert(token.clone()) {
+        if inner.known.insert(token.clone(), left).is_some() {
             return;
         }
         inner.oldest_first.push_back(token);
@@ -32,8 +35,9 @@ impl Tokens {
         }
     }
 
-    pub(crate) fn contains(&self, token: &str) -> bool {
-        self.lock().known.contains(token)
+    /// What a commit left its session as. `None` when it is not known to have been made.
+    pub(crate) fn get(&self, token: &str) -> Option<Option<Version>> {
+        self.lock().known.get(token).cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -49,10 +53,10 @@ mod tests {
     fn the_newest_are_remembered() {
         let tokens = Tokens::default();
         for number in 0..=MOST {
-            tokens.note(number.to_string());
+            tokens.note(number.to_string(), None);
         }
-        assert!(!tokens.contains("0"));
-        assert!(tokens.contains("1"));
-        assert!(tokens.contains(&MOST.to_string()));
+        assert_eq!(tokens.get("0"), None);
+        assert_eq!(tokens.get("1"), Some(None));
+        assert_eq!(tokens.get(&MOST.to_string()), Some(None));
     }
 }

@@ -2,6 +2,8 @@
 
 mod damage;
 mod forks;
+mod glimpse;
 mod legacy;
+mod put;
 mod replay;
 mod snapshot;

@@ -45,13 +45,7 @@ impl ReferenceMain {
         {
             let state = listing.state.clone();
             fetched.listing = Some(listing);
-            return Ok(Seen {
-                state,
-                now_ms: now_ms(),
-                message: None,
-                used_by: None,
-                place: Place::Reference(fetched),
-            });
+            return Ok(Seen::new(state, now_ms(), Place::Reference(Box::new(fetched))));
         }
         let meta = self.meta(&ask.session_id).await?;
         let mut leaf = None;
@@ -67,7 +61,9 @@ impl ReferenceMain {
             }
         }
         let message = match ask.message.as_ref().and_then(|id| fetched.entries.get(id)) {
-            Some(SessionEntry::Message(entry)) => Some(entry.message.parse().map_err(nonsense)?),
+            Some(SessionEntry::Message(entry)) => {
+                Some((entry.id.clone(), entry.message.parse().map_err(nonsense)?))
+            }
             _ => None,
         };
         let entries = fetched.entries.values().map(glimpsed).collect::<Result<_, Error>>()?;
@@ -81,7 +77,7 @@ impl ReferenceMain {
             entries,
             attachments: Vec::new(),
         });
-        Ok(Seen { state, now_ms: now_ms(), message, used_by: None, place: Place::Reference(fetched) })
+        Ok(Seen { message, ..Seen::new(state, now_ms(), Place::Reference(Box::new(fetched))) })
     }
 
     /// A whole session; `None` when there is none.

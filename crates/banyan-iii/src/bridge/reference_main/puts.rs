@@ -10,11 +10,12 @@ use banyan::model::{
 };
 use banyan::rules::event::{self, Narrator};
 use banyan::rules::fork_ids::ForkIds;
-use banyan::rules::record::{Envelope, Head, Record, Spots};
-use banyan::rules::state::{LiveAdd, Written, extend_text};
+use banyan::rules::record::{Envelope, Record};
+use banyan::rules::state::extend_text;
 use serde::Serialize;
 
 use super::{Fetched, ReferenceMain};
+use crate::bridge::seen::apply;
 use crate::bridge::{Change, Place, Seen};
 
 const PUT_META: &str = "session::store::put-meta";
@@ -36,18 +37,18 @@ struct Puts {
 
 impl ReferenceMain {
     /// Stores what was decided. Somebody else's change in between is not noticed.
-    pub(in crate::bridge) async fn commit(&self, seen: &Seen, change: Change) -> Result<bool, Error> {
+    pub(in crate::bridge) async fn commit(&self, seen: &Seen, change: Change, time_ms: i64) -> Result<(), Error> {
         let Place::Reference(fetched) = &seen.place else {
             return Err(Error::storage("the main instance is another by now; call again").retryable());
         };
         match change {
-            Change::Records(records, _) => self.put(records_as_puts(seen, fetched, &records)?).await?,
+            Change::Records(records, _) => self.put(records_as_puts(seen, fetched, &records, time_ms)?).await?,
             Change::Fork(session_id, records) => {
-                self.put(fork_as_puts(seen, fetched, session_id, &records)?).await?;
+                self.put(fork_as_puts(seen, fetched, session_id, &records, time_ms)?).await?;
             }
-            Change::Delete => self.delete(seen).await?,
+            Change::Delete => self.delete(seen, time_ms).await?,
         }
-        Ok(true)
+        Ok(())
     }
 
     async fn put(&self, puts: Puts) -> Result<(), Error> {
@@ -65,12 +66,12 @@ impl ReferenceMain {
         Ok(())
     }
 
-    async fn delete(&self, seen: &Seen) -> Result<(), Error> {
+    async fn delete(&self, seen: &Seen, time_ms: i64) -> Result<(), Error> {
         let request = SessionIdRequest { session_id: seen.state.session_id().clone() };
         self.done(DELETE_ENTRIES, &request).await?;
         self.done(DELETE_LEAF, &request).await?;
         self.done(DELETE_META, &request).await?;
-        self.publish(&[event::deleted(&seen.state, CommitNo(0), seen.now_ms)]).await;
+        self.publish(&[event::deleted(&seen.state, CommitNo(0), time_ms)]).await;
         Ok(())
     }
 
@@ -102,38 +103,24 @@ impl ReferenceMain {
     }
 }
 
-fn records_as_puts(seen: &Seen, fetched: &Fetched, records: &[Record]) -> Result<Puts, Error> {
+fn records_as_puts(seen: &Seen, fetched: &Fetched, records: &[Record], time_ms: i64) -> Result<Puts, Error> {
     let mut state = seen.state.clone();
     let mut narrator = Narrator::of(&state);
     let session_id = state.session_id().clone();
     let mut puts = Puts { session_id, entries: Vec::new(), leaf: None, meta: None, events: Vec::new() };
     for (at, record) in records.iter().enumerate() {
         let seq = Seq(seen.state.next_seq().0 + at as u64);
-        let envelope = Envelope { seq, time_ms: seen.now_ms, commit: CommitNo(0) };
-        if let Some(head) = Head::written(record, envelope, &Spots::default()) {
-            state.apply(&head, 0, 0);
-        }
-        if let Record::Grew(grew) = record
-            && let Some(add) = grew.adds.first()
-        {
-            let add = LiveAdd {
-                entry_id: &grew.entry_id,
-                block: grew.block,
-                revision: grew.revision,
-                text: &add.text,
-                time_ms: seen.now_ms,
-                commit: CommitNo(0),
-            };
-            state.apply_add(&add, Written::Opened { offset: 0, len: 0 }, seen.message.as_ref());
-        }
-        puts.take(seen, fetched, record)?;
+        let envelope = Envelope { seq, time_ms, commit: CommitNo(0) };
+        apply(&mut state, record, time_ms);
+        puts.take(seen, fetched, record, time_ms)?;
         let known = |id: &EntryId, _: Seq| {
             let entry = fetched.entries.get(id).cloned();
             entry.ok_or_else(|| Error::entry_not_found(seen.state.session_id(), id))
         };
         puts.events.extend(narrator.tell(envelope, record, &mut { known })?);
     }
-    if !seen.state.exists() || state.meta() != seen.state.meta() {
+    // Only choosing a leaf leaves no trace in what a session is known by.
+    if records.iter().any(|record| !matches!(record, Record::LeafMoved(_))) {
         puts.meta = Some(state.meta().as_ref().clone());
     }
     Ok(puts)
@@ -141,14 +128,14 @@ fn records_as_puts(seen: &Seen, fetched: &Fetched, records: &[Record]) -> Result
 
 impl Puts {
     /// What a record makes of the session's entries and of its leaf.
-    fn take(&mut self, seen: &Seen, fetched: &Fetched, record: &Record) -> Result<(), Error> {
+    fn take(&mut self, seen: &Seen, fetched: &Fetched, record: &Record, timestamp: i64) -> Result<(), Error> {
         match record {
             Record::Message(added) => {
                 self.leaf = Some(added.entry_id.clone());
                 self.entries.push(SessionEntry::Message(MessageEntry {
                     id: added.entry_id.clone(),
                     parent_id: added.parent_id.clone(),
-                    timestamp: seen.now_ms,
+                    timestamp,
                     revision: Revision(0),
                     origin: added.origin.clone(),
                     message: added.message.clone(),
@@ -159,7 +146,7 @@ impl Puts {
                 self.entries.push(SessionEntry::Custom(CustomEntry {
                     id: added.entry_id.clone(),
                     parent_id: added.parent_id.clone(),
-                    timestamp: seen.now_ms,
+                    timestamp,
                     revision: Revision(0),
                     origin: added.origin.clone(),
                     custom_type: added.custom_type.clone(),
@@ -171,7 +158,7 @@ impl Puts {
                 self.change(fetched, id, |entry| MessageEntry { revision: updated.revision, message, ..entry })?;
             }
             Record::Grew(grew) => {
-                let Some(mut message) = seen.message.clone() else { return Err(unread(&grew.entry_id)) };
+                let Some(mut message) = seen.message().cloned() else { return Err(unread(&grew.entry_id)) };
                 for add in &grew.adds {
                     extend_text(&mut message, grew.block, &add.text);
                 }
@@ -205,11 +192,17 @@ impl Puts {
 }
 
 /// A fork at such a main is a copy of the path.
-fn fork_as_puts(seen: &Seen, fetched: &Fetched, session_id: SessionId, records: &[Record]) -> Result<Puts, Error> {
+fn fork_as_puts(
+    seen: &Seen,
+    fetched: &Fetched,
+    session_id: SessionId,
+    records: &[Record],
+    time_ms: i64,
+) -> Result<Puts, Error> {
     let Some(Record::Created(created)) = records.first() else {
         return Err(Error::storage("a fork that does not begin"));
     };
-    let meta = banyan::rules::decide::meta_of(created, seen.now_ms);
+    let meta = banyan::rules::decide::meta_of(created, time_ms);
     let at = created.base.as_ref().and_then(|base| seen.state.find(&base.entry_id));
     let chain = at.and_then(|ix| seen.state.chain(ix)).unwrap_or_default();
     let ids = ForkIds::new(&session_id);
@@ -227,7 +220,7 @@ fn fork_as_puts(seen: &Seen, fetched: &Fetched, session_id: SessionId, records: 
             SessionEntry::Custom(entry) => SessionEntry::Custom(CustomEntry { id, parent_id, revision, ..entry }),
         });
     }
-    let envelope = Envelope { seq: Seq(0), time_ms: seen.now_ms, commit: CommitNo(0) };
+    let envelope = Envelope { seq: Seq(0), time_ms, commit: CommitNo(0) };
     let mut narrator = Narrator::new(session_id.clone());
     let unknown = |id: &EntryId, _: Seq| Err(unread(id));
     let events = narrator.tell(envelope, &records[0], &mut { unknown })?;

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use iii_sdk::{III, IIIError, InitOptions, RegisterFunction, RegisterTriggerInput, Trigger, TriggerRequest};
+use iii_sdk::{
+    III, IIIError, InitOptions, RegisterFunction, RegisterTriggerInput, Trigger, TriggerRequest, WorkerMetadata,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
@@ -28,8 +30,11 @@ impl Client {
     /// A client that calls can be made with.
     pub async fn on(url: &str) -> Self {
         let otel = iii_observability::OtelConfig { enabled: Some(false), ..Default::default() };
-        let iii = iii_sdk::register_worker(url, InitOptions { otel: Some(otel), ..InitOptions::default() });
-        Self { iii }
+        // One process is one worker to an engine, unless it says otherwise.
+        let name = format!("client-{}-{}", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed));
+        let metadata = WorkerMetadata { name, ..WorkerMetadata::default() };
+        let options = InitOptions { otel: Some(otel), metadata: Some(metadata), ..InitOptions::default() };
+        Self { iii: iii_sdk::register_worker(url, options) }
     }
 
     /// A client, once there is somebody who answers.
@@ -50,7 +55,7 @@ impl Client {
     /// Calls a function. What it refuses is `code: message`.
     pub async fn try_call(&self, function: &str, payload: Value) -> Result<Value, String> {
         let request =
-            TriggerRequest { function_id: function.to_owned(), payload, action: None, timeout_ms: Some(20_000) };
+            TriggerRequest { function_id: function.to_owned(), payload, action: None, timeout_ms: Some(5_000) };
         self.iii.trigger(request).await.map_err(|error| match error {
             IIIError::Remote { code, message, .. } => format!("{code}: {message}"),
             other => other.to_string(),

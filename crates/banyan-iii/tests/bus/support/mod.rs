@@ -8,4 +8,4 @@ mod worker;
 
 pub use client::{Client, Ears, eventually, reply, said, text_of};
 pub use engine::Bus;
-pub use worker::{InProcess, Process, binary, bridged_to, in_directory};
+pub use worker::{InProcess, Process, bridged_to, in_directory};

@@ -1,0 +1,157 @@
+//! A main that cannot be reached, is too slow or talks nonsense: told as such, and nothing half done.
+
+use std::sync::Arc;
+
+use banyan::{Banyan, Options};
+use banyan_iii::bridge::{Bridge, Main};
+use serde_json::{Value, json};
+
+use crate::doors::{bridge, call};
+use crate::faulty::{Fault, Faulty};
+use crate::mains::{BanyanMain, ReferenceMain};
+use crate::support::*;
+
+struct Setup {
+    main: Banyan,
+    way: Arc<Faulty<BanyanMain>>,
+    bridge: Bridge,
+    session: Value,
+}
+
+fn setup() -> Setup {
+    let main = Banyan::in_memory(Options::default()).unwrap();
+    let way = Arc::new(Faulty::new(BanyanMain(main.clone())));
+    let bridge = bridge(Arc::clone(&way) as Arc<dyn Main>);
+    let session = call(&bridge, "session::create", "{}").unwrap()["session_id"].clone();
+    Setup { main, way, bridge, session }
+}
+
+impl Setup {
+    fn append(&self, id: &str) -> Result<Value, Refusal> {
+        let request = json!({"session_id": self.session, "entry_id": id, "message": user(id)});
+        call(&self.bridge, "session::append", &request.to_string())
+    }
+}
+
+#[test]
+fn a_failed_call_is_a_storage_error_that_names_the_function() {
+    let on = setup();
+    for (function, fault, says) in [
+        ("look", Fault::Unreachable, "session::store::look: the main instance cannot be reached"),
+        ("look", Fault::Late, "session::store::look: the main instance did not answer within 5000 ms"),
+        ("look", Fault::Answer("[]"), "session::store::look: the main instance answered nonsense"),
+        ("look", Fault::Answer("null"), "session::store::look: the main instance answered nonsense"),
+        ("look", Fault::Refused, "session::store::look: the main instance refused"),
+        ("commit", Fault::Answer("{}"), "session::store::commit: the main instance answered nonsense"),
+        ("commit", Fault::Refused, "session::store::commit: the main instance refused"),
+    ] {
+        on.way.fail(function, fault);
+        let refusal = on.append("e").unwrap_err();
+        assert_eq!(refusal.code, "session/storage");
+        assert!(refusal.message.starts_with(says), "{}", refusal.message);
+    }
+    assert_eq!(door(&on.main).path(&on.session), [""; 0]);
+    let read = json!({"session_id": on.session}).to_string();
+    on.way.fail("session::messages", Fault::Unreachable);
+    let refusal = call(&on.bridge, "session::messages", &read).unwrap_err();
+    assert_eq!(refusal.code, "session/storage");
+    assert!(refusal.message.starts_with("session::messages: "), "{}", refusal.message);
+    assert_eq!(on.append("e").unwrap()["entry_id"], "e");
+}
+
+#[test]
+fn a_main_that_is_away_from_the_start_is_asked_again_by_the_next_call() {
+    let way = Arc::new(Faulty::new(ReferenceMain::default()));
+    let bridge = bridge(Arc::clone(&way) as Arc<dyn Main>);
+    way.fail("look", Fault::Unreachable);
+    assert_eq!(call(&bridge, "session::create", "{}").unwrap_err().code, "session/storage");
+    assert!(way.main.kept().metas.is_empty());
+    call(&bridge, "session::create", "{}").unwrap();
+    assert_eq!(way.main.kept().metas.len(), 1);
+}
+
+#[test]
+fn a_commit_whose_answer_was_lost_is_asked_for_again_and_made_once() {
+    let on = setup();
+    let mut ears = Ears::open(&on.main);
+    on.way.fail("commit", Fault::LostAnswer);
+    on.append("e").unwrap();
+    on.way.fail("commit", Fault::Unreachable);
+    on.append("f").unwrap();
+    on.way.fail("commit", Fault::LostAnswer);
+    let extend = json!({"session_id": on.session, "entry_id": "e", "text": "!"}).to_string();
+    assert_eq!(call(&on.bridge, "session::extend-message", &extend).unwrap()["revision"], 1);
+    on.way.fail("commit", Fault::LostAnswer);
+    let fork = json!({"session_id": on.session, "entry_id": "f"}).to_string();
+    call(&on.bridge, "session::fork", &fork).unwrap();
+    on.way.fail("commit", Fault::LostAnswer);
+    let delete = json!({"session_id": on.session}).to_string();
+    assert_eq!(call(&on.bridge, "session::delete", &delete).unwrap(), json!({"deleted": true}));
+    let heard = ears.heard();
+    assert_eq!(types(&heard), ["message-added", "message-added", "message-updated", "created", "deleted"]);
+    let listed = door(&on.main).ok("list", json!({}));
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_late_answer_is_an_error_and_the_same_append_again_changes_nothing() {
+    let on = setup();
+    on.way.fail("commit", Fault::Late);
+    assert_eq!(on.append("e").unwrap_err().code, "session/storage");
+    assert_eq!(on.append("e").unwrap()["parent_id"], Value::Null);
+    assert_eq!(door(&on.main).meta(&on.session)["message_count"], 1);
+}
+
+#[test]
+fn at_a_session_manager_a_failed_put_is_an_error_and_a_failed_publish_is_not() {
+    let way = Arc::new(Faulty::new(ReferenceMain::default()));
+    let bridge = bridge(Arc::clone(&way) as Arc<dyn Main>);
+    call(&bridge, "session::ensure", r#"{"session_id":"s"}"#).unwrap();
+    let append = |id: &str| {
+        let request = json!({"session_id": "s", "entry_id": id, "message": user(id)});
+        call(&bridge, "session::append", &request.to_string())
+    };
+    way.fail("put-entry", Fault::Unreachable);
+    let refusal = append("a").unwrap_err();
+    assert_eq!(refusal.code, "session/storage");
+    assert!(refusal.message.starts_with("session::store::put-entry: "), "{}", refusal.message);
+    assert!(way.main.kept().entries.is_empty());
+    way.fail("set-active-leaf", Fault::Answer(r#"{"ok":false}"#));
+    assert!(append("a").unwrap_err().message.starts_with("session::store::set-active-leaf: "));
+    way.fail("publish-events", Fault::Unreachable);
+    append("b").unwrap();
+    assert_eq!(way.main.kept().leaves["s"], "b");
+    assert_eq!(way.main.kept().published.len(), 1, "only that the session began");
+}
+
+#[test]
+fn another_kind_of_main_is_noticed_after_a_reconnect() {
+    let main = Banyan::in_memory(Options::default()).unwrap();
+    let way = Arc::new(Faulty::new(BanyanMain(main.clone())));
+    let bridge = bridge(Arc::clone(&way) as Arc<dyn Main>);
+    call(&bridge, "session::ensure", r#"{"session_id":"s"}"#).unwrap();
+    bridge.reconnected();
+    way.fail("look", Fault::Unreachable);
+    assert_eq!(call(&bridge, "session::get", r#"{"session_id":"s"}"#).unwrap_err().code, "session/storage");
+    assert_eq!(call(&bridge, "session::get", r#"{"session_id":"s"}"#).unwrap()["meta"]["session_id"], "s");
+}
+
+#[test]
+fn every_function_is_served() {
+    for main in [Arc::new(ReferenceMain::default()) as Arc<dyn Main>, Arc::new(BanyanMain(setup().main))] {
+        let bridge = bridge(main);
+        for function in banyan::functions() {
+            if let Err(refusal) = call(&bridge, function.id, "{}") {
+                assert_eq!(refusal.code, "session/invalid_request", "{}: {}", function.id, refusal.message);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_call_can_be_made_on_any_thread() {
+    fn on_any_thread<T: Send>(_: &T) {}
+    let on = setup();
+    on_any_thread(&on.bridge.call("session::create", b"{}"));
+    on_any_thread(&on.main.store_call("session::store::list-metas", b"{}"));
+}
