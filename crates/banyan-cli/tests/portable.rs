@@ -115,3 +115,36 @@ fn given_turns_when_they_are_shown_then_their_tools_and_ends_are_there() {
     assert_eq!(turns.len(), 2);
     assert_eq!((&turns[1]["status"], &turns[1]["tools"][0]["state"]), (&json!("pending"), &json!("pending")));
 }
+
+#[test]
+fn given_files_of_ocp_sessions_when_they_are_imported_twice_then_the_second_time_nothing_is_new() {
+    let place = Place::new();
+    let dir = tempfile::tempdir().unwrap();
+    let files: Vec<String> = ["one", "two"]
+        .iter()
+        .enumerate()
+        .map(|(at, name)| {
+            let context = json!({"context_id": format!("ocp-a1b2c3d{at}"), "agent_type": "tester", "session_id": name,
+                "current_goal": format!("goal {name}"), "created_at": "2026-03-01T10:00:00+00:00",
+                "last_updated": "2026-03-01T10:05:00+00:00", "history": [
+                    {"timestamp": "2026-03-01T10:01:00+00:00", "action": "api_registered", "metadata": {"token": "t", "password": "hunter2"}},
+                    {"timestamp": "2026-03-01T10:02:00+00:00", "action": "tool_call:x"}]});
+            let file = dir.path().join(format!("{name}.json"));
+            fs::write(&file, serde_json::to_string_pretty(&context).unwrap()).unwrap();
+            file.to_str().unwrap().to_owned()
+        })
+        .collect();
+    let first = place.run(&["import", &files[0], &files[1]]).ok();
+    assert_eq!(first.out.matches("(new)").count(), 2, "{}", first.out);
+    assert!(first.out.contains("“goal one”") && first.out.contains("2 entries added"), "{}", first.out);
+    let again = place.run(&["import", &files[0], &files[1]]).ok();
+    assert_eq!(again.out.matches("0 entries added, 2 unchanged").count(), 2, "{}", again.out);
+    let listed = place.call("session::list", &json!({"metadata": {"ocp.context_id": "ocp-a1b2c3d0"}}));
+    let id = listed["sessions"][0]["session_id"].as_str().unwrap();
+    let context: Value =
+        serde_json::from_str(&place.run(&["export", id, "--to", "ocp-context"]).ok().out).unwrap();
+    assert_eq!(context["context_id"], "ocp-a1b2c3d0");
+    assert_eq!(context["history"].as_array().unwrap().len(), 2);
+    assert_eq!(context["history"][0]["metadata"]["password"], "[redacted:named-secret]");
+    assert_eq!(context["session"]["redacted"][0]["kind"], "named-secret");
+}

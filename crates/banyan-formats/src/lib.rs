@@ -7,6 +7,7 @@ pub mod audit;
 mod body;
 pub mod document;
 pub mod history;
+pub mod ocp;
 pub mod opa;
 pub mod redact;
 pub mod session_log;

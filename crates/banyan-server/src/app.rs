@@ -17,8 +17,8 @@ use crate::rates::Rates;
 use crate::settings::Settings;
 use crate::traces::Traces;
 use crate::{
-    caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, openapi, portable,
-    resources,
+    caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, ocp, openapi,
+    portable, resources,
 };
 
 /// What all requests share.
@@ -84,6 +84,7 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
         .merge(events::routes())
         .merge(history::routes())
         .merge(portable::routes())
+        .merge(ocp::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
         .route("/", get(docs::index))

@@ -12,6 +12,7 @@ use hyper::http::request::Parts;
 use crate::app::{App, Shared};
 use crate::keys::Key;
 use crate::observe::MadeWith;
+use crate::ocp;
 use crate::problem::Problem;
 
 /// Who calls. Handlers reach the store through this, and so see and change only what the key may.
@@ -45,8 +46,15 @@ pub(crate) async fn authenticate(State(app): State<Shared>, mut request: Request
             if let Err(problem) = app.rates.check(key.as_deref()) {
                 return made_with(key, problem.into_response());
             }
-            request.extensions_mut().insert(caller);
-            made_with(key, next.run(request).await)
+            if !ocp::carried(request.headers()) {
+                request.extensions_mut().insert(caller);
+                return made_with(key, next.run(request).await);
+            }
+            let carried = ocp::take(&app, &caller, request.headers()).await;
+            request.extensions_mut().insert(caller.clone());
+            let mut response = next.run(request).await;
+            carried.answer(&caller, &mut response).await;
+            made_with(key, response)
         }
         Err(problem) => problem.into_response(),
     }

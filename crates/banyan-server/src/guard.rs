@@ -23,9 +23,13 @@ use crate::problem::Problem;
 
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const REQUEST_HEADERS: &str = "authorization, content-type, last-event-id, x-request-id, traceparent, tracestate, \
-                               accept, range, if-range, if-match, if-none-match, cache-control";
+                               accept, range, if-range, if-match, if-none-match, cache-control, ocp-context-id, \
+                               ocp-agent-type, ocp-current-goal, ocp-agent-goal, ocp-session, ocp-user, \
+                               ocp-workspace, ocp-version";
 const ANSWER_HEADERS: &str = "x-request-id, retry-after, www-authenticate, location, link, etag, content-range, \
-                              accept-ranges, content-disposition";
+                              accept-ranges, content-disposition, ocp-context-id, ocp-agent-type, ocp-current-goal, \
+                              ocp-session, ocp-user, ocp-workspace, ocp-version, banyan-ocp-ignored, \
+                              banyan-session-id";
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Next) -> Response {

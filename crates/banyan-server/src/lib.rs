@@ -24,6 +24,7 @@ mod keys;
 pub mod logs;
 mod metrics;
 mod observe;
+mod ocp;
 mod openapi;
 mod path;
 mod portable;

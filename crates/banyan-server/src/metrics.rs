@@ -40,6 +40,10 @@ pub(crate) struct Metrics {
     pub(crate) sent: Counter,
     /// Batches of spans that the collector did not take.
     pub(crate) lost_batches: Counter,
+    /// Calls that brought a context along, by what came of it.
+    pub(crate) contexts: Family<ContextCall, Counter>,
+    /// What was left out of contexts that calls brought along.
+    pub(crate) left_out_of_contexts: Family<LeftOut, Counter>,
     head: Gauge,
     poisoned: Gauge,
     keys: Gauge,
@@ -62,6 +66,19 @@ struct Answered {
     status: u16,
 }
 
+/// What came of a context that a call brought along.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ContextCall {
+    pub(crate) outcome: &'static str,
+}
+
+/// What was left out of a context, and why. Both are words of the server's own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct LeftOut {
+    pub(crate) what: &'static str,
+    pub(crate) why: &'static str,
+}
+
 impl Metrics {
     pub(crate) fn new() -> Self {
         let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
@@ -77,6 +94,8 @@ impl Metrics {
             received: Counter::default(),
             sent: Counter::default(),
             lost_batches: Counter::default(),
+            contexts: Family::default(),
+            left_out_of_contexts: Family::default(),
             head: Gauge::default(),
             poisoned: Gauge::default(),
             keys: Gauge::default(),
@@ -118,6 +137,16 @@ impl Metrics {
             "span_batches_lost",
             "Batches of spans that the collector did not take",
             self.lost_batches.clone(),
+        );
+        to.register(
+            "ocp_calls",
+            "Calls that brought an OCP context along, by what came of it",
+            self.contexts.clone(),
+        );
+        to.register(
+            "ocp_ignored",
+            "What was left out of OCP contexts that calls brought along, and why",
+            self.left_out_of_contexts.clone(),
         );
         to.register("commits", "The number of the last commit", self.head.clone());
         to.register("poisoned", "1 when writing has stopped until the next start", self.poisoned.clone());

@@ -21,6 +21,8 @@ pub struct Settings {
     pub keep_alive: Duration,
     /// How long open calls may take once it is told to stop.
     pub drain: Duration,
+    /// Whether a session begins when a call names a context of the Open Context Protocol that has none.
+    pub create_context_sessions: bool,
     /// Where spans are sent, if anywhere.
     pub traces: Option<Traces>,
 }
@@ -74,6 +76,7 @@ impl Default for Settings {
             limits: Limits::default(),
             keep_alive: Duration::from_secs(15),
             drain: Duration::from_secs(8),
+            create_context_sessions: false,
             traces: None,
         }
     }

@@ -75,6 +75,7 @@ impl Store {
             hub: Arc::new(Hub::default()),
             leaf_watches: Arc::default(),
             tokens: Tokens::default(),
+            new_contexts: tokio::sync::Mutex::default(),
             settings: Settings {
                 limits: std::sync::RwLock::new(options.limits),
                 blob_threshold: options.blob_threshold,

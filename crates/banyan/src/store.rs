@@ -35,6 +35,8 @@ pub(crate) struct Store {
     pub(crate) leaf_watches: Arc<LeafWatches>,
     /// Commits that other instances asked for lately.
     pub(crate) tokens: Tokens,
+    /// Held while it is found out whether a context of the Open Context Protocol has a session yet.
+    pub(crate) new_contexts: tokio::sync::Mutex<()>,
     pub(crate) settings: Settings,
     pub(crate) progress: Box<dyn Progress>,
     pub(crate) housekeeper: Mutex<Option<JoinHandle<()>>>,

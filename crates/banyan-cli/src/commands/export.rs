@@ -18,13 +18,14 @@ use crate::words::{count, one_line};
 /// Write a session to a file.
 ///
 /// An OPA archive is one file with everything, attachments too: it comes back with `banyan import` as the same session, and
-/// others can read its history. A session log comes back as well, without attachments. Markdown and HTML are for people. Without --redact everything is written as it is, secrets included.
+/// others can read its history. A session log comes back as well, without attachments. Markdown and HTML are for people. A context of
+/// the Open Context Protocol has what was done, and never a secret. Everything else is written as it is without --redact, secrets included.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExportArgs {
     /// The session's id, or its beginning
     session: String,
-    /// What to write: opa, session-log, markdown or html
+    /// What to write: opa, session-log, markdown, html or ocp-context
     #[arg(long, value_name = "FORM", value_parser = target)]
     to: Target,
     /// The file to write; - is standard output [default: standard output]
@@ -50,7 +51,8 @@ Examples:
   banyan export s_0199 --to opa --plain --key me.key --cert me.pem -o session.opa
   banyan export s_0199 --to session-log -o session.jsonl
   banyan export s_0199 --to markdown --redact | pbcopy
-  banyan export s_0199 --to html -o session.html";
+  banyan export s_0199 --to html -o session.html
+  banyan export s_0199 --to ocp-context -o context.json";
 
 fn target(name: &str) -> Result<Target, String> {
     name.parse().map_err(|error: banyan::model::Error| error.message)

@@ -16,7 +16,7 @@ use crate::words::{count, one_line};
 
 /// Take in sessions from files.
 ///
-/// What a file is, its first bytes tell: an OPA archive or a session log. Each session is taken whole or not at all, under ids that are always
+/// What a file is, its first bytes tell: an OPA archive, a session log, or a context of the Open Context Protocol. Each session is taken whole or not at all, under ids that are always
 /// the same, so the same file twice changes nothing. It prints what was taken, what had to be made up and what found no place.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -34,6 +34,7 @@ Examples:
   banyan import session.opa
   banyan import session.jsonl
   banyan import --dry-run *.jsonl
+  banyan import ~/.ocp/sessions/*.json
   banyan export s_0199 --to session-log | banyan import --data elsewhere -";
 
 /// So many notes of a kind are shown to people; --json has all.

@@ -298,6 +298,19 @@ pub(super) const KEYS: &[Key] = &[
         .to_owned()
     ),
     key!(
+        "ocp.create_sessions",
+        "whether a session begins when a call's `OCP-Context-ID` names a context that has none: `true` or `false`",
+        |draft, given| {
+            draft.settings.create_context_sessions = match given.text {
+                "true" => true,
+                "false" => false,
+                other => return Err(format!("must be `true` or `false`, not `{other}`")),
+            };
+            Ok(())
+        },
+        |draft| draft.settings.create_context_sessions.to_string()
+    ),
+    key!(
         "traces.endpoint",
         Some("OTEL_EXPORTER_OTLP_ENDPOINT"),
         "the OpenTelemetry collector that spans are sent to, over OTLP/HTTP",

@@ -2,6 +2,7 @@
 
 mod calls;
 mod history;
+mod ocp;
 mod others;
 mod portable;
 mod resources;
@@ -47,8 +48,10 @@ fn build(protection: Protection) -> Value {
     resources::add(&mut paths, &mut schemas, protection);
     history::add(&mut paths, &mut schemas, protection);
     portable::add(&mut paths, &mut schemas, protection);
+    ocp::add(&mut paths, &mut schemas, protection);
     others::add(&mut paths, &mut schemas, protection);
     calls::add(&mut paths, &mut schemas, protection);
+    ocp::advertise(&mut paths);
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -81,6 +84,7 @@ fn build(protection: Protection) -> Value {
             },
         },
     });
+    ocp::introduce(&mut document["info"]);
     // A server without keys takes everyone who reaches loopback for its owner, and asks for nothing.
     if protection == Protection::Keyed {
         document["security"] = json!([{"key": []}, {"key_in_query": []}]);

@@ -57,7 +57,7 @@ pub(super) fn add(paths: &mut Paths, schemas: &mut Schemas, protection: Protecti
     let import = json!({
         "operationId": "importSessions",
         "tags": ["Files"],
-        "summary": "Take in a file: an OPA archive or a session log. It is taken whole or not at all. The same file twice changes nothing.",
+        "summary": "Take in a file: an OPA archive, a session log or an OCP context. It is taken whole or not at all. The same file twice changes nothing.",
         "parameters": [query("dry_run", "1 changes nothing, and tells what would be done.", yes_or_no())],
         "requestBody": {"required": true, "content": {"application/octet-stream": file}},
         "responses": responses.finish(protection),

@@ -97,12 +97,14 @@ fn of_resource(operation: &str, it: &Furnished) -> Option<(String, Option<Value>
         | "headAttachment"
         | "deleteAttachment"
         | "streamSessionEvents"
+        | "getOcpContext"
         | "getHistory" => None,
         "exportSession" => return Some(("?to=session-log".to_owned(), None)),
         "getHistoryAtRoot" => return Some(("?stream=1".to_owned(), None)),
         "postHistory" | "postHistoryAtRoot" => Some(json!([{"role": "user", "interaction_id": "i",
             "timestamp": "2026-01-22T21:47:29.763430", "text_content": "in"}])),
         "rangeOfMessages" => return Some((format!("?entry_ids={}", it.message.as_str().unwrap()), None)),
+        "putOcpContext" => Some(json!({"context_id": "ocp-a1b2c3d4"})),
         "updateSession" => Some(json!({"title": "taken"})),
         "setSessionStatus" => Some(json!({"status": "working"})),
         "appendMessages" => Some(json!({"message": user("in")})),

@@ -94,6 +94,8 @@ pub(crate) fn request(method: &str, path: &str, headers: &str, body: &str) -> St
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
+    /// The head with its letters as they were sent.
+    head_as_sent: String,
     pub(crate) body: Vec<u8>,
 }
 
@@ -113,9 +115,10 @@ impl Answer {
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await.ok()?);
         }
-        let head = String::from_utf8(head).unwrap().to_lowercase();
+        let head_as_sent = String::from_utf8(head).unwrap();
+        let head = head_as_sent.to_lowercase();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Some(Self { status, head, body: Vec::new() })
+        Some(Self { status, head, head_as_sent, body: Vec::new() })
     }
 
     async fn read_on<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Self> {
@@ -129,6 +132,12 @@ impl Answer {
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
+    /// A header whose value has small and capital letters that matter.
+    pub(crate) fn header_as_sent(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head_as_sent.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     pub(crate) fn text(&self) -> &str {

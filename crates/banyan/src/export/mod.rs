@@ -5,6 +5,7 @@
 
 mod html;
 mod markdown;
+mod ocp_context;
 mod opa;
 mod session_log;
 
@@ -35,11 +36,13 @@ pub enum Target {
     Markdown,
     /// One HTML file, to read.
     Html,
+    /// The session as a context of the Open Context Protocol, always without secrets.
+    OcpContext,
 }
 
 impl Target {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Opa, Self::SessionLog, Self::Markdown, Self::Html];
+    pub const ALL: [Self; 5] = [Self::Opa, Self::SessionLog, Self::Markdown, Self::Html, Self::OcpContext];
 
     /// What it is called on a command line and in a query.
     pub const fn as_str(self) -> &'static str {
@@ -48,6 +51,7 @@ impl Target {
             Self::SessionLog => "session-log",
             Self::Markdown => "markdown",
             Self::Html => "html",
+            Self::OcpContext => "ocp-context",
         }
     }
 
@@ -58,6 +62,7 @@ impl Target {
             Self::SessionLog => banyan_formats::session_log::MEDIA_TYPE,
             Self::Markdown => "text/markdown; charset=utf-8",
             Self::Html => "text/html; charset=utf-8",
+            Self::OcpContext => "application/json",
         }
     }
 
@@ -68,12 +73,13 @@ impl Target {
             Self::SessionLog => "jsonl",
             Self::Markdown => "md",
             Self::Html => "html",
+            Self::OcpContext => "json",
         }
     }
 
     const fn order(self) -> WalkOrder {
         match self {
-            Self::Opa | Self::SessionLog => WalkOrder::Taken,
+            Self::Opa | Self::SessionLog | Self::OcpContext => WalkOrder::Taken,
             Self::Markdown => WalkOrder::PathFirst,
             Self::Html => WalkOrder::Nested,
         }
@@ -178,6 +184,7 @@ impl Banyan {
             Target::SessionLog => session_log::begin(&mut source)?,
             Target::Markdown => markdown::begin(&mut source)?,
             Target::Html => html::begin(&mut source)?,
+            Target::OcpContext => Ok(ocp_context::begin(&source)),
         };
         Ok(Export(Way::Told(Box::new(Told { source, telling: Some(telling.map_err(unwritten)?) }))))
     }

@@ -3,6 +3,7 @@
 //! A source says whether a file is one of its own by the file's first bytes, and reads it into sessions. Each session is then
 //! taken in by one commit, or not at all. Ids are the file's own or follow from it, so the same file twice changes nothing.
 
+mod ocp_context;
 mod opa;
 mod session_log;
 
@@ -100,7 +101,10 @@ impl Banyan {
     /// Takes in the sessions of a file.
     pub async fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Error> {
         self.access.must_write()?;
-        let source = recognised(input)?;
+        let beginning = beginning_of(input)?;
+        let Some(source) = SOURCES.iter().find(|source| (source.recognise)(&beginning)) else {
+            return ocp_context::import(self, &beginning, input, mode).await;
+        };
         let mut sessions = Vec::new();
         for found in (source.read)(self, input, mode)? {
             sessions.push(self.take_found(found, mode).await?);
@@ -186,19 +190,17 @@ fn unreadable(error: io::Error) -> Error {
     Error::invalid_request(format!("the file could not be read: {error}"))
 }
 
-/// The form of a file, by its first bytes.
-fn recognised(input: &mut dyn Input) -> Result<&'static Source, Error> {
-    let mut beginning = vec![0; BEGINNING];
-    let mut read = 0;
-    while read < BEGINNING {
-        match input.read(&mut beginning[read..]).map_err(unreadable)? {
-            0 => break,
-            more => read += more,
-        }
-    }
+/// The first bytes of a file, which tell its form.
+fn beginning_of(input: &mut dyn Input) -> Result<Vec<u8>, Error> {
+    let mut beginning = Vec::with_capacity(BEGINNING);
+    Read::take(&mut *input, BEGINNING as u64).read_to_end(&mut beginning).map_err(unreadable)?;
     input.rewind().map_err(unreadable)?;
-    SOURCES.iter().find(|source| (source.recognise)(&beginning[..read])).ok_or_else(|| {
-        let names: Vec<&str> = SOURCES.iter().map(|source| source.name).collect();
-        Error::invalid_request(format!("the file is none that can be imported; there is {}", names.join(", ")))
-    })
+    Ok(beginning)
+}
+
+/// A file that is nothing known.
+fn unknown() -> Error {
+    let names = SOURCES.iter().map(|source| source.name).chain([ocp_context::NAME]);
+    let names = names.collect::<Vec<_>>().join(", ");
+    Error::invalid_request(format!("the file is none that can be imported; there is {names}"))
 }
