@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use banyan_iii::link::{Call, CallFailed, Connection, Engine, Link, Service, function_frame, trigger_frame};
 use banyan_iii::wire::{ErrorBody, RegisterTrigger};
+use banyan_iii::worker::Schemas;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::bus::{Bus, EMPTY, found};
+use crate::bus::{Bus, EMPTY, EMPTY_AS_APPEND, found};
 use crate::report::{Row, Section};
 use crate::rounds::{Latencies, Measured, Turn, interleaved};
 use crate::workbench::{Outcome, Workbench};
@@ -26,15 +27,16 @@ pub(crate) fn run(bench: &Workbench) -> Outcome<Section> {
         counted: bench.pick(Duration::from_secs(3), Duration::from_secs(1)),
     };
     let dir = bench.scratch()?;
-    let bus = Bus::start(dir.path())?;
+    let (full, brief) = (dir.path().join("full"), dir.path().join("brief"));
+    std::fs::create_dir(&full)?;
+    std::fs::create_dir(&brief)?;
+    let bus = Bus::start(&full, Schemas::Full)?;
+    let brief_bus = Bus::start(&brief, Schemas::Brief)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let callers: Vec<Arc<Link>> = (0..WRITERS).map(|_| client(&runtime, &bus, 0, "")).collect::<Outcome<_>>()?;
-    let sessions: Vec<String> =
-        callers.iter().map(|link| create(&runtime, link)).collect::<Outcome<Vec<String>>>()?;
-    let appends: Vec<(String, String)> =
-        sessions.iter().map(|id| ("session::append".to_owned(), append(id).to_string())).collect();
-    let nothing: Vec<(String, String)> =
-        appends.iter().map(|(_, body)| (EMPTY.to_owned(), body.clone())).collect();
+    let (callers, appends) = callers(&runtime, &bus)?;
+    let (brief_callers, brief_appends) = self::callers(&runtime, &brief_bus)?;
+    let nothing = instead(&appends, EMPTY);
+    let nothing_as_append = instead(&appends, EMPTY_AS_APPEND);
 
     let streamed = [create(&runtime, &callers[0])?, create(&runtime, &callers[0])?];
     // Bound before the first token.
@@ -46,14 +48,18 @@ pub(crate) fn run(bench: &Workbench) -> Outcome<Section> {
     let turns: Vec<Turn<'_>> = vec![
         Box::new(|| rate(&callers, &appends, time)),
         Box::new(|| rate(&callers, &nothing, time)),
+        Box::new(|| rate(&callers, &nothing_as_append, time)),
+        Box::new(|| rate(&brief_callers, &brief_appends, time)),
         Box::new(|| stream(&runtime, &callers[0], &streamed[0], &replies[0], tokens)),
         Box::new(|| stream(&runtime, &callers[0], &streamed[1], &replies[1], tokens)),
     ];
     let measured = interleaved(bench.rounds(), turns)?;
-    let [appends, empty, one, many] = measured.as_slice() else {
+    let [appends, empty, as_append, brief, one, many] = measured.as_slice() else {
         return Err("not everything was measured".into());
     };
     let ratio = appends.median / empty.median;
+    let own = appends.median / as_append.median;
+    let brief_ratio = brief.median / empty.median;
     let cost = many.median / one.median;
     Ok(Section {
         rows: vec![
@@ -61,6 +67,16 @@ pub(crate) fn run(bench: &Workbench) -> Outcome<Section> {
                 .beside(format!("a worker's empty function {}", per_second(empty)))
                 .ratio(ratio)
                 .target(">= 0.60x".to_owned(), ratio >= 0.6),
+            Row::shown(
+                "the same, beside an empty function that has the schemas of `session::append`",
+                per_second(appends),
+            )
+            .beside(format!("it {}", per_second(as_append)))
+            .ratio(own),
+            Row::shown("the same with `banyan worker --schemas brief`", per_second(brief))
+                .beside(format!("a worker's empty function {}", per_second(empty)))
+                .ratio(brief_ratio)
+                .target(">= 0.60x".to_owned(), brief_ratio >= 0.6),
             Row::shown("a token by `extend-message`, streamed to 100 bound consumers, p50", micros(many))
                 .beside(format!("to one {}", micros(one)))
                 .ratio(cost)
@@ -68,11 +84,27 @@ pub(crate) fn run(bench: &Workbench) -> Outcome<Section> {
         ],
         method: vec![format!(
             "Bus: {}. The bus, session-manager and the empty worker are processes of their own; {WRITERS} callers have a connection each. \
-             Bound consumers are {MANY} functions of one process. A token is the next one when the one before was answered.",
+             An engine copies a function's schemas with every call. Bound consumers are {MANY} functions of one process. A token is the next one when the one before was answered.",
             bus.kind
         )],
         losing: vec![],
     })
+}
+
+/// A function, and what it is called with.
+type Request = (String, String);
+
+/// Callers, each with a session of its own and what it says there.
+fn callers(runtime: &Runtime, bus: &Bus) -> Outcome<(Vec<Arc<Link>>, Vec<Request>)> {
+    let callers: Vec<Arc<Link>> = (0..WRITERS).map(|_| client(runtime, bus, 0, "")).collect::<Outcome<_>>()?;
+    let sessions = callers.iter().map(|link| create(runtime, link)).collect::<Outcome<Vec<String>>>()?;
+    let appends = sessions.iter().map(|id| ("session::append".to_owned(), append(id).to_string())).collect();
+    Ok((callers, appends))
+}
+
+/// The same requests to another function.
+fn instead(requests: &[Request], function: &str) -> Vec<Request> {
+    requests.iter().map(|(_, body)| (function.to_owned(), body.clone())).collect()
 }
 
 /// A client with so many functions that are bound to a session's updates.
@@ -127,7 +159,7 @@ impl Service for Consumer {
     fn lost(self: Arc<Self>) {}
 }
 
-fn rate(callers: &[Arc<Link>], requests: &[(String, String)], time: While) -> Outcome<f64> {
+fn rate(callers: &[Arc<Link>], requests: &[Request], time: While) -> Outcome<f64> {
     let done = as_tasks(time, CLIENT_THREADS, |at| {
         let link = Arc::clone(&callers[at]);
         let request = Arc::new(requests[at].clone());

@@ -13,6 +13,7 @@ mod pace;
 mod relay;
 mod replay;
 mod runtime;
+mod schemas;
 mod service;
 mod source;
 mod status;
@@ -31,6 +32,7 @@ use crate::link::{Engine, Link};
 pub use config::{Adapter, BridgeConfig, FsConfig, WorkerConfig, same_engine};
 pub use manifest::manifest;
 pub use runtime::OpenStore;
+pub use schemas::Schemas;
 
 use runtime::Runtime;
 use service::Sessions;
@@ -43,6 +45,8 @@ pub struct WorkerOptions {
     pub storage: Storage,
     /// The value that its settings begin with, if there is none yet.
     pub seed: Option<Value>,
+    /// How much of its functions' schemas the engine is told.
+    pub schemas: Schemas,
 }
 
 /// What a worker stores sessions in.
@@ -100,7 +104,7 @@ impl Worker {
     /// Joins an engine. Waits until the engine can be reached, or `stop` turns true.
     pub async fn start(options: WorkerOptions, mut stop: watch::Receiver<bool>) -> Result<Self, StartError> {
         let engine = options.engine.to_string();
-        let sessions = Sessions::new(options.engine.clone(), &options.storage);
+        let sessions = Sessions::new(options.engine.clone(), &options.storage, options.schemas);
         let link = Arc::new(Link::open(options.engine, Arc::clone(&sessions) as _));
         sessions.use_link(Arc::clone(&link));
         let started = tokio::select! {

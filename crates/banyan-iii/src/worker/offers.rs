@@ -4,6 +4,7 @@ use banyan::model::EventType;
 use serde_json::{Value, json};
 
 use super::bindings::FEED;
+use super::schemas::Schemas;
 use crate::link::{function_frame, trigger_frame, trigger_type_frame};
 
 /// The id that the configuration worker knows this worker's settings by.
@@ -14,7 +15,7 @@ pub(super) const ON_CONFIG_CHANGE: &str = "session::on-config-change";
 pub(super) const CONFIG_STATUS: &str = "session::config-status";
 
 /// Every offer, as frames. `binding` is the id of the worker's own binding.
-pub(super) fn frames(binding: &str) -> Vec<String> {
+pub(super) fn frames(binding: &str, schemas: Schemas) -> Vec<String> {
     let mut frames: Vec<String> = EventType::ALL
         .into_iter()
         .map(|kind| {
@@ -29,7 +30,9 @@ pub(super) fn frames(binding: &str) -> Vec<String> {
         None,
     ));
     frames.extend(banyan::functions().iter().chain(banyan::store_functions()).map(|function| {
-        function_frame(function.id, function.description, &function.request_schema(), &function.response_schema())
+        let (request, response) =
+            (schemas.told(function.request_schema()), schemas.told(function.response_schema()));
+        function_frame(function.id, function.description, &request, &response)
     }));
     frames.push(function_frame(
         CONFIG_STATUS,

@@ -14,6 +14,7 @@ use super::config::WorkerConfig;
 use super::offers::{CONFIG_STATUS, ON_CONFIG_CHANGE};
 use super::replay::{Replay, Whole};
 use super::runtime::{OpenStore, Runtime, Surroundings};
+use super::schemas::Schemas;
 use super::status::Status;
 use super::{Storage, configuration, manifest, offers};
 use crate::link::{Call, Connection, Engine, Link, Service};
@@ -24,6 +25,7 @@ pub(super) struct Sessions {
     engine: Engine,
     link: OnceLock<Arc<Link>>,
     open: Option<OpenStore>,
+    schemas: Schemas,
     /// What answers; nothing until the settings are known.
     runtime: RwLock<Option<Arc<Runtime>>>,
     bindings: Bindings,
@@ -54,7 +56,7 @@ const ASKED: usize = 100;
 const LAST_CALLS: Duration = Duration::from_secs(10);
 
 impl Sessions {
-    pub(super) fn new(engine: Engine, storage: &Storage) -> Arc<Self> {
+    pub(super) fn new(engine: Engine, storage: &Storage, schemas: Schemas) -> Arc<Self> {
         let open = match storage {
             Storage::Configured(open) => Some(Arc::clone(open)),
             Storage::Shared { .. } => None,
@@ -63,6 +65,7 @@ impl Sessions {
             engine,
             link: OnceLock::new(),
             open,
+            schemas,
             runtime: RwLock::default(),
             bindings: Bindings::default(),
             bound: Notify::new(),
@@ -114,7 +117,7 @@ impl Sessions {
         if self.offer() == Offered::Everything {
             return;
         }
-        for frame in offers::frames(&self.binding) {
+        for frame in offers::frames(&self.binding, self.schemas) {
             if !connection.say(frame).await {
                 return;
             }
@@ -253,7 +256,7 @@ impl Service for Sessions {
             return Vec::new();
         }
         self.offer();
-        offers::frames(&self.binding)
+        offers::frames(&self.binding, self.schemas)
     }
 
     fn identity(&self) -> String {
