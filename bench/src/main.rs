@@ -23,6 +23,7 @@ mod machine;
 mod message_page;
 mod open_directory;
 mod page_frames;
+mod portable;
 mod probe;
 mod raw;
 mod report;
@@ -39,7 +40,7 @@ use workbench::{Outcome, Workbench};
 
 type Work = fn(&Workbench) -> Outcome<Section>;
 
-const WORK: [(&str, Work); 14] = [
+const WORK: [(&str, Work); 15] = [
     ("append-writers", append_writers::run),
     ("append-one-writer", append_one_writer::run),
     ("message-page", message_page::run),
@@ -54,6 +55,7 @@ const WORK: [(&str, Work); 14] = [
     ("list-page", list_page::run),
     ("open-directory", open_directory::run),
     ("page-frames", page_frames::run),
+    ("portable", portable::run),
 ];
 
 /// See docs/decisions/allocator.md.
