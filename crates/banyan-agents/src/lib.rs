@@ -5,9 +5,11 @@
 
 mod agent;
 mod build;
+mod codex;
 mod files;
 mod ids;
 mod lines;
+mod native;
 mod outgoing;
 mod own;
 mod place;
@@ -15,6 +17,7 @@ mod sink;
 mod story;
 
 pub use agent::{AGENTS, Agent, Destination, Problem, Source, Stamp, Written, agent};
+pub(crate) use ids::native_uuid;
 pub use ids::{entry_id, session_id};
 pub use lines::{Between, Line, Lines, Taken};
 pub use outgoing::Outgoing;
