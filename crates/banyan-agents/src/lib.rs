@@ -5,6 +5,7 @@
 
 mod agent;
 mod build;
+mod claude;
 mod codex;
 mod files;
 mod ids;
@@ -15,6 +16,7 @@ mod own;
 mod place;
 mod sink;
 mod story;
+mod telling;
 
 pub use agent::{AGENTS, Agent, Destination, Problem, Source, Stamp, Written, agent};
 pub(crate) use ids::native_uuid;
