@@ -113,6 +113,11 @@ impl<'a> Lines<'a> {
             if record.get("sessionId").is_some() {
                 record["sessionId"] = self.native.into();
             }
+            // A sub-agent goes on as a session of its own.
+            if let Some(fields) = record.as_object_mut().filter(|fields| fields.contains_key("isSidechain")) {
+                fields.insert("isSidechain".to_owned(), false.into());
+                fields.shift_remove("agentId");
+            }
             if let Some(uuid) = record.get("uuid").and_then(Value::as_str) {
                 *last = Some(uuid.to_owned());
             }
