@@ -13,6 +13,7 @@ mod lines;
 mod native;
 mod outgoing;
 mod own;
+mod pi;
 mod place;
 mod sink;
 mod story;
