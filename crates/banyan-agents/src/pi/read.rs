@@ -104,6 +104,7 @@ impl Reading {
         if own.as_ref().is_some_and(|own| own.made_up) {
             if let (Some(native), Some(parent)) = (native, &parent) {
                 self.remember(native, parent);
+                self.state.tip = Some(parent.clone());
             }
             return Ok(Taken::Yes);
         }
