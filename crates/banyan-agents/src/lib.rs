@@ -6,10 +6,12 @@
 mod agent;
 mod build;
 mod files;
+mod gemini;
 mod ids;
 mod lines;
 mod outgoing;
 mod own;
+mod parts;
 mod place;
 mod sink;
 mod story;
