@@ -1,6 +1,6 @@
 //! Ids that are the same whenever the same thing is read.
 
-use banyan_model::{EntryId, SessionId};
+use banyan_model::{EntryId, SessionId, SessionMeta};
 use uuid::Uuid;
 
 use crate::Problem;
@@ -41,4 +41,14 @@ pub(crate) fn unused_uuid(
         count += 1;
     }
     Ok(id)
+}
+
+/// A new id of an agent's own form for a session: a UUID whose order is that of creation.
+pub(crate) fn native_uuid(meta: &SessionMeta, now_ms: i64) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(meta.session_id.as_str().as_bytes()).update(&now_ms.to_le_bytes());
+    let mut random = [0; 10];
+    hasher.finalize_xof().fill(&mut random);
+    let created = u64::try_from(meta.created_at).unwrap_or_default();
+    uuid::Builder::from_unix_timestamp_millis(created, &random).into_uuid().to_string()
 }

@@ -5,10 +5,12 @@
 
 mod agent;
 mod build;
+mod codex;
 mod files;
 mod gemini;
 mod ids;
 mod lines;
+mod native;
 mod outgoing;
 mod own;
 mod parts;
@@ -17,6 +19,7 @@ mod sink;
 mod story;
 
 pub use agent::{AGENTS, Agent, Destination, Problem, Source, Stamp, Written, agent};
+pub(crate) use ids::native_uuid;
 pub use ids::{entry_id, session_id};
 pub use lines::{Between, Line, Lines, Taken};
 pub use outgoing::Outgoing;

@@ -22,8 +22,7 @@ pub(super) struct Chat {
 
 /// What this agent had written of a message, beside its content.
 pub(super) fn from_us(entry: &MessageEntry) -> Option<&Object> {
-    let origin = entry.origin.as_ref()?;
-    if origin.get("agent")?.as_str()? == ID { origin.get("record")?.as_object() } else { None }
+    entry.origin.as_ref()?.get(ID)?.as_object()
 }
 
 impl Chat {
@@ -107,8 +106,7 @@ impl Chat {
         let Call { call, outcome } = call;
         let is_outcome = |entry: &&SessionEntry| Some(entry.id()) == outcome.entry.as_ref();
         let origin = session.entries.iter().find(is_outcome).and_then(SessionEntry::origin);
-        let kept = origin.filter(|origin| origin.get("agent").and_then(Value::as_str) == Some(ID));
-        let kept = kept.and_then(|origin| origin.get("result")).cloned();
+        let kept = origin.and_then(|origin| origin.get(ID)?.get("result")).cloned();
         let made = || parts::response_parts(&call.id, &call.function_id, &outcome.content, outcome.is_error);
         let mut line = Object::new();
         let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);

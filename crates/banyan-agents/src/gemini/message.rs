@@ -78,8 +78,7 @@ impl Told {
             }
         }
         told.hash(&origin);
-        told.origin.insert("agent".to_owned(), super::ID.into());
-        told.origin.insert("record".to_owned(), Value::Object(origin));
+        told.origin.insert(super::ID.to_owned(), Value::Object(origin));
         Some(told)
     }
 

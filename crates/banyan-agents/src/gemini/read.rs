@@ -6,7 +6,7 @@ use std::path::Path;
 
 use banyan_model::{AgentMessage, EntryId, FunctionResultMessage, Json, Object, SessionId, SessionStatus};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ID;
 use super::message::{Answer, Body, Told, hash, own, text};
@@ -342,9 +342,7 @@ impl Reader<'_> {
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
         let Some(mut place) = self.at(node, timestamp) else { return Ok(()) };
-        place.origin = response
-            .kept
-            .map(|kept| Object::from_iter([("agent".to_owned(), ID.into()), ("result".to_owned(), kept)]));
+        place.origin = response.kept.map(|kept| Object::from_iter([(ID.to_owned(), json!({"result": kept}))]));
         let message = AgentMessage::FunctionResult(FunctionResultMessage {
             function_call_id: response.call,
             function_id: response.name,
