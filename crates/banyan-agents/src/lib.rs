@@ -15,7 +15,9 @@ mod outgoing;
 mod own;
 mod parts;
 mod place;
+mod qwen;
 mod sink;
+mod steps;
 mod story;
 
 pub use agent::{AGENTS, Agent, Destination, Problem, Source, Stamp, Written, agent};
