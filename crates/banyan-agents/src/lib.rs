@@ -6,6 +6,7 @@
 mod agent;
 mod build;
 mod codex;
+mod copilot;
 mod files;
 mod gemini;
 mod ids;
