@@ -147,7 +147,11 @@ impl<'a> Log<'a> {
 
     /// An event that is written as it was, but for the session's id and directory.
     pub(super) fn again(&mut self, mut record: Object, entry: &EntryId) {
-        if record.get("type").is_some_and(|kind| kind == "session.start") {
+        let kind = record.get("type").and_then(Value::as_str).unwrap_or_default();
+        if record.contains_key("agentId") && kind.starts_with("subagent.") {
+            return;
+        }
+        if kind == "session.start" {
             if let Some(data) = record.get_mut("data") {
                 data["sessionId"] = self.native.into();
                 data["context"]["cwd"] = self.cwd.into();
@@ -174,7 +178,12 @@ impl<'a> Log<'a> {
         self.ids.insert(id.clone());
         record.insert("id".to_owned(), id.clone().into());
         record.insert("parentId".to_owned(), self.last.replace(id).into());
-        record.shift_remove("agentId");
+        if record.shift_remove("agentId").is_some() {
+            // A sub-agent's session goes out as one that can be resumed by itself.
+            if let Some(data) = record.get_mut("data").and_then(Value::as_object_mut) {
+                data.shift_remove("parentToolCallId");
+            }
+        }
         record.insert(OWN.to_owned(), json!(own));
         crate::native::push_line(&mut self.lines, &Value::Object(record));
     }

@@ -1,6 +1,6 @@
 //! Reads a log: the session's own events, and those of each agent that it called as a session of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use banyan_model::{AgentMessage, ContentBlock, EntryId, Json, Object, SessionStatus};
@@ -11,7 +11,7 @@ use super::ID;
 use super::event::{Consumed, Event};
 use super::place::Workspace;
 use crate::build::{Place, title_of};
-use crate::{Between, Head, Line, Lines, Mark, Problem, Sink, Source, Taken, entry_id, session_id};
+use crate::{Between, Head, Line, Lines, Mark, Note, Problem, Sink, Source, Taken, entry_id, session_id};
 
 /// What is known after a part of a log was read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub(super) fn read(source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) ->
     let state = if lines.anew() { State::default() } else { state };
     let before = state.clone();
     let workspace = Workspace::beside(&source.path);
-    let mut reader = Reader { path: &source.path, workspace, state };
+    let mut reader = Reader { path: &source.path, workspace, state, seen: HashSet::new() };
     let place = lines.each(sink, |line, sink| reader.line(line, sink))?;
     reader.state.place = place;
     reader.name();
@@ -69,6 +69,8 @@ struct Reader<'a> {
     path: &'a Path,
     workspace: Workspace,
     state: State,
+    /// The events of this reading.
+    seen: HashSet<String>,
 }
 
 impl Reader<'_> {
@@ -81,6 +83,11 @@ impl Reader<'_> {
             Ok(record) => record,
             Err(error) => return Ok(Taken::NotARecord(error.to_string())),
         };
+        if !self.seen.insert(event.id.to_owned()) {
+            let what = format!("the event {} stands twice; the second one was left out", event.id);
+            sink.note(Note { place: format!("line {}", line.number), what, lost: true });
+            return Ok(Taken::Yes);
+        }
         let follows = event.parent == Some(&self.state.last);
         self.state.last = event.id.to_owned();
         let at = event.at().or(self.state.main.as_ref().map(|main| main.head.updated_at)).unwrap_or_default();
