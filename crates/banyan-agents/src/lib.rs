@@ -5,6 +5,7 @@
 
 mod agent;
 mod build;
+mod claude;
 mod codex;
 mod copilot;
 mod files;
@@ -15,11 +16,13 @@ mod native;
 mod outgoing;
 mod own;
 mod parts;
+mod pi;
 mod place;
 mod qwen;
 mod sink;
 mod steps;
 mod story;
+mod telling;
 
 pub use agent::{AGENTS, Agent, Destination, Problem, Source, Stamp, Written, agent};
 pub(crate) use ids::native_uuid;

@@ -14,11 +14,11 @@ use serde_json::value::RawValue;
 
 use super::events::{Event, TokenUsage};
 use super::items::{self, Item};
-use super::meta::Telling;
 use crate::build::{Place, millis};
 use crate::lines::{Line, Taken};
 use crate::native::{self, Native, take_own, take_text};
-use crate::{COMPACTION, Own, Problem, Sink, entry_id};
+use crate::telling::Telling;
+use crate::{COMPACTION, OWN, Own, Problem, Sink, entry_id};
 
 /// So many records may stand between the items of one response before it is told without waiting for more.
 const WAITING: usize = 64;
@@ -120,7 +120,9 @@ impl<'a> Rollout<'a> {
         if let Some(at) = envelope.timestamp.as_deref().and_then(millis) {
             self.state.at = at;
         }
-        let record = Record { line, own: envelope.x_banyan.and_then(|own| own.entry) };
+        // A copy that Codex itself made of our lines is another session.
+        let own = envelope.x_banyan.filter(|_| self.telling.own).and_then(|own| own.entry);
+        let record = Record { line, own, at: envelope.timestamp.as_deref().unwrap_or_default().to_owned() };
         match (envelope.kind.as_deref(), envelope.payload) {
             (Some("response_item"), Some(_)) => self.item(&record, sink),
             (Some("event_msg"), Some(payload)) => self.event(&record, payload, sink),
@@ -150,12 +152,14 @@ impl<'a> Rollout<'a> {
         Ok(Taken::Yes)
     }
 
-    /// The end of the file: tells what is still open. Gives where to go on from and what to remember there.
+    /// The end of the file: tells what is still open. Gives where to go on from, what to remember there, and what is so now.
     pub(super) fn finish(mut self, sink: &mut dyn Sink) -> Result<(Option<(u64, u64)>, State, State), Problem> {
+        // More of an open response may come, so it is read again from its beginning.
+        let open = self.response.as_ref().map(|open| ((open.offset, open.line - 1), open.before.clone()));
         self.close(sink)?;
         let now = self.state;
-        Ok(match self.response {
-            Some(response) => (Some((response.offset, response.line - 1)), response.before, now),
+        Ok(match open {
+            Some((from, before)) => (Some(from), before, now),
             None => (None, now.clone(), now),
         })
     }
@@ -265,7 +269,7 @@ impl<'a> Rollout<'a> {
             return self.failed(record, error, sink);
         }
         match event.kind.as_ref() {
-            "agent_reasoning" if record.own.is_some() => self.own_thinking(record, sink),
+            "agent_reasoning" if event.is_own() => self.own_thinking(record, event.entry(), sink),
             "token_count" => {
                 if let Some((total, usage)) = event.count().filter(|(total, _)| *total != self.state.total) {
                     self.state.total = total;
@@ -278,7 +282,7 @@ impl<'a> Rollout<'a> {
                     }
                 }
                 // A count that we wrote ourselves says only what the response used.
-                if record.own.is_some() { Ok(()) } else { self.custom("event_msg", record, sink) }
+                if event.is_own() { Ok(()) } else { self.custom("event_msg", record, sink) }
             }
             "task_started" | "task_complete" | "turn_aborted" | "user_message" | "thread_rolled_back" => {
                 self.close(sink)?;
@@ -295,14 +299,20 @@ impl<'a> Rollout<'a> {
     }
 
     /// Thinking that came from elsewhere, which we wrote as an event: Codex does not send it.
-    fn own_thinking(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<(), Problem> {
+    fn own_thinking(
+        &mut self,
+        record: &Record<'_>,
+        entry: Option<EntryId>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Problem> {
         let Ok(mut value) = serde_json::from_str::<Value>(&record.line.text) else {
             return self.custom("event_msg", record, sink);
         };
-        take_own(&mut value);
+        take_own(&mut value["payload"]);
         let text = take_text(&mut value["payload"], "text").unwrap_or_default();
         let thinking = ContentBlock::Thinking(ThinkingBlock { text, signature: None });
-        self.response(record, value, vec![thinking], sink)
+        let record = Record { line: record.line, own: record.own.clone().or(entry), at: record.at.clone() };
+        self.response(&record, value, vec![thinking], sink)
     }
 
     /// A turn that failed: a response without content.
@@ -376,7 +386,11 @@ impl<'a> Rollout<'a> {
     }
 
     fn entry_id(&self, record: &Record<'_>) -> EntryId {
-        let made = || entry_id(&self.session, &format!("{}:{}", self.id, record.line.number));
+        let made = || {
+            // Lines that follow our own may have the numbers of lines that we left out.
+            let apart = if self.telling.own { record.at.as_str() } else { "" };
+            entry_id(&self.session, &format!("{}:{}{apart}", self.id, record.line.number))
+        };
         record.own.clone().unwrap_or_else(made)
     }
 
@@ -446,12 +460,13 @@ impl<'a> Rollout<'a> {
 struct Record<'a> {
     line: &'a Line<'a>,
     own: Option<EntryId>,
+    at: String,
 }
 
 impl Record<'_> {
     /// The record as it is, without what we added.
     fn json(&self) -> Option<Json> {
-        if self.own.is_none() {
+        if self.own.is_none() && memchr::memmem::find(self.line.text.as_bytes(), OWN.as_bytes()).is_none() {
             return Json::from_text(&self.line.text).ok();
         }
         let mut value: Value = serde_json::from_str(&self.line.text).ok()?;

@@ -151,11 +151,11 @@ impl<'a> Log<'a> {
         if record.contains_key("agentId") && kind.starts_with("subagent.") {
             return;
         }
-        if kind == "session.start" {
-            if let Some(data) = record.get_mut("data") {
-                data["sessionId"] = self.native.into();
-                data["context"]["cwd"] = self.cwd.into();
-            }
+        if kind == "session.start"
+            && let Some(data) = record.get_mut("data")
+        {
+            data["sessionId"] = self.native.into();
+            data["context"]["cwd"] = self.cwd.into();
         }
         self.push(record, Some(entry));
     }
@@ -249,10 +249,10 @@ fn answer_again(record: &Object, message: &AssistantMessage) -> Option<Object> {
 /// Puts pictures back to where their bytes were taken from.
 fn fill_pictures<'b>(list: Option<&mut Value>, pictures: &mut impl Iterator<Item = &'b ImageBlock>) {
     for shown in list.and_then(Value::as_array_mut).into_iter().flatten() {
-        if shown.get("data").is_some_and(Value::is_null) {
-            if let Some(image) = pictures.next() {
-                shown["data"] = image.data.clone().into();
-            }
+        if shown.get("data").is_some_and(Value::is_null)
+            && let Some(image) = pictures.next()
+        {
+            shown["data"] = image.data.clone().into();
         }
     }
 }

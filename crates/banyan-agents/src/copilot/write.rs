@@ -52,8 +52,10 @@ fn conversation(session: &Outgoing, log: &mut Log<'_>) -> Vec<String> {
     // Results that stand where the agent had put them.
     let mut in_place: Vec<Call> = Vec::new();
     let path = session.path();
-    let is_start = |entry: &&SessionEntry| matches!(entry, SessionEntry::Custom(custom) if custom.custom_type == "copilot.session.start");
-    if !path.first().is_some_and(|first| is_start(&first)) {
+    let begins = path.first().is_some_and(
+        |first| matches!(first, SessionEntry::Custom(custom) if custom.custom_type == "copilot.session.start"),
+    );
+    if !begins {
         log.start();
     }
     for entry in path {

@@ -32,7 +32,7 @@ pub(super) struct Told {
 #[derive(Debug)]
 pub(super) enum Body {
     /// A message.
-    Message(AgentMessage),
+    Message(Box<AgentMessage>),
     /// Something that only people were shown.
     Record(String),
     /// Nothing but answers.
@@ -95,13 +95,13 @@ impl Told {
         } else if first.starts_with("<state_snapshot>") {
             COMPACTION
         } else {
-            self.body = Body::Message(AgentMessage::User(UserMessage { content, timestamp }));
+            self.body = Body::Message(Box::new(AgentMessage::User(UserMessage { content, timestamp })));
             return;
         };
         self.kind = if kind == COMPACTION { Kind::Compaction } else { Kind::Beside };
         let custom_type = kind.to_owned();
         let message = CustomMessage { custom_type, content, display: None, details: None, timestamp };
-        self.body = Body::Message(AgentMessage::Custom(message));
+        self.body = Body::Message(Box::new(AgentMessage::Custom(message)));
     }
 
     fn failed(&mut self, blocks: Vec<ContentBlock>, model: &str) {
@@ -109,7 +109,7 @@ impl Told {
         let mut message = assistant(Vec::new(), model, self.at);
         message.stop_reason = StopReason::Error;
         message.error_message = Some(blocks.iter().filter_map(text).collect::<Vec<_>>().join("\n"));
-        self.body = Body::Message(AgentMessage::Assistant(message));
+        self.body = Body::Message(Box::new(AgentMessage::Assistant(message)));
     }
 
     /// Thoughts and calls stand beside the content, or, after a resume, in it.
@@ -150,7 +150,7 @@ impl Told {
             message.stop_reason = StopReason::FunctionCall;
         }
         message.usage = record.get("tokens").and_then(usage);
-        self.body = Body::Message(AgentMessage::Assistant(message));
+        self.body = Body::Message(Box::new(AgentMessage::Assistant(message)));
     }
 
     fn hash(&mut self, origin: &Object) {
@@ -163,7 +163,7 @@ impl Told {
         self.loose = hash(&message.content().iter().filter(left).collect::<Vec<_>>());
         let mut origin = origin.clone();
         origin.retain(|key, _| key != "timestamp" && key != "content");
-        let usage = if let AgentMessage::Assistant(message) = message { message.usage.clone() } else { None };
+        let usage = if let AgentMessage::Assistant(message) = &**message { message.usage.clone() } else { None };
         self.full = hash(&(message.content(), usage, origin));
     }
 }

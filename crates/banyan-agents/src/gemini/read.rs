@@ -187,7 +187,7 @@ impl Reader<'_> {
     /// The list of messages as it is from now on. What is on the path stays where it is, and what left the list stays as a branch.
     fn list(&mut self, session: &SessionId, messages: &[Value], sink: &mut dyn Sink) -> Result<(), Problem> {
         let before = self.state.tree.tail;
-        self.state.tree.to_the_beginning();
+        self.state.tree.go_to_the_beginning();
         for message in messages {
             let Some(record) = message.as_object() else { continue };
             self.message(session, record, Via::List { before, all: messages }, sink)?;
@@ -213,7 +213,9 @@ impl Reader<'_> {
             // A summary begins the list anew; here it follows what it sums up, and says what is in the list still.
             self.state.tree.tail = before.or(self.state.tree.tail);
             let ids: Vec<&Value> = all.iter().filter_map(|message| message.get("id")).collect();
-            if let Body::Message(AgentMessage::Custom(message)) = &mut told.body {
+            if let Body::Message(message) = &mut told.body
+                && let AgentMessage::Custom(message) = &mut **message
+            {
                 message.details = Some(Json::of(&ids)?);
             }
         }
@@ -268,12 +270,13 @@ impl Reader<'_> {
     fn heard(&mut self, told: &Told) {
         let Some(head) = &mut self.state.head else { return };
         head.updated_at = head.updated_at.max(told.at);
-        match &told.body {
-            Body::Message(AgentMessage::Assistant(message)) if !message.model.is_empty() => {
+        let Body::Message(message) = &told.body else { return };
+        match &**message {
+            AgentMessage::Assistant(message) if !message.model.is_empty() => {
                 self.state.model.clone_from(&message.model);
                 head.metadata.insert("model".to_owned(), message.model.clone().into());
             }
-            Body::Message(AgentMessage::User(message)) if head.title.is_empty() => {
+            AgentMessage::User(message) if head.title.is_empty() => {
                 head.title = message.content.iter().find_map(text).map(title_of).unwrap_or_default();
             }
             _ => {}

@@ -119,7 +119,7 @@ impl Tree {
     }
 
     /// Goes back to before the first message, but not to before what stands beside the list there.
-    pub(super) fn to_the_beginning(&mut self) {
+    pub(super) fn go_to_the_beginning(&mut self) {
         if self.anchor(self.tail).is_some() {
             self.tail = None;
         }

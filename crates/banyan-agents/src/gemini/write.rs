@@ -124,10 +124,10 @@ fn project_folder(to: &Destination) -> Result<PathBuf, Problem> {
     let registry: Value = serde_json::from_str(&registry).unwrap_or_default();
     let projects = registry.get("projects").and_then(Value::as_object).cloned().unwrap_or_default();
     let registered = projects.get(&*cwd).and_then(Value::as_str).map(|name| tmp.join(name));
-    if let Some(folder) = registered {
-        if owner(&folder).is_none_or(|owner| owner.trim() == cwd) {
-            return Ok(folder);
-        }
+    if let Some(folder) = registered
+        && owner(&folder).is_none_or(|owner| owner.trim() == cwd)
+    {
+        return Ok(folder);
     }
     let folders = fs::read_dir(&tmp).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let mut folders: Vec<PathBuf> =

@@ -195,10 +195,10 @@ fn with_parts(mut record: Object, role: &str, parts: Vec<Value>) -> Object {
 /// Takes away signatures, which are another service's.
 fn unsign(content: &mut [ContentBlock], lost: &mut Vec<String>) {
     for block in content {
-        if let ContentBlock::Thinking(ThinkingBlock { signature, .. }) = block {
-            if signature.take().is_some() {
-                lost.push("the signature of thinking, which is another service's".to_owned());
-            }
+        if let ContentBlock::Thinking(ThinkingBlock { signature, .. }) = block
+            && signature.take().is_some()
+        {
+            lost.push("the signature of thinking, which is another service's".to_owned());
         }
     }
 }

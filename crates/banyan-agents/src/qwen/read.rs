@@ -101,8 +101,8 @@ impl Reader<'_> {
                     Place { id: id.clone(), parent: parent.clone(), at, revision: 0, origin: Some(origin) };
                 let pieces = pieces(place.origin.as_ref());
                 self.tell(&session, place.message(&message)?, sink)?;
-                if matches!(message, AgentMessage::Assistant(_)) && !pieces.is_empty() {
-                    self.state.answer = Some(Answer { entry: id.clone(), parent, at, message, pieces });
+                if matches!(*message, AgentMessage::Assistant(_)) && !pieces.is_empty() {
+                    self.state.answer = Some(Answer { entry: id.clone(), parent, at, message: *message, pieces });
                 }
             }
             Told::Results(results, origin) => self.results(&session, &id, parent, results, origin, sink)?,
@@ -249,7 +249,8 @@ impl Reader<'_> {
     fn goes_on(&self, line: &Line<'_>, own: Option<&Own>, told: &Told) -> bool {
         let Some(answer) = &self.state.answer else { return false };
         let is_next = self.state.last.as_ref().is_some_and(|(last, _)| line.parent == Some(last));
-        let Told::Message(AgentMessage::Assistant(message), _) = told else { return false };
+        let Told::Message(message, _) = told else { return false };
+        let AgentMessage::Assistant(message) = &**message else { return false };
         if let Some(own) = own {
             return is_next && own.entry.as_ref() == Some(&answer.entry);
         }
@@ -264,10 +265,10 @@ impl Reader<'_> {
         told: Told,
         sink: &mut dyn Sink,
     ) -> Result<Taken, Problem> {
-        let (Told::Message(AgentMessage::Assistant(more), from), Some(answer)) = (told, &mut self.state.answer)
-        else {
+        let (Told::Message(more, from), Some(answer)) = (told, &mut self.state.answer) else {
             return Ok(Taken::Yes);
         };
+        let AgentMessage::Assistant(more) = *more else { return Ok(Taken::Yes) };
         answer.pieces.extend(pieces(Some(&from)));
         if let AgentMessage::Assistant(message) = &mut answer.message {
             message.content.extend(more.content);

@@ -15,7 +15,7 @@ use crate::{COMPACTION, OWN, Own};
 /// What a line is to us.
 pub(super) enum Told {
     /// A message, whose origin is given.
-    Message(AgentMessage, Object),
+    Message(Box<AgentMessage>, Object),
     /// The results of calls, with what the line has besides.
     Results(Vec<FunctionResultMessage>, Object),
     /// Anything else, kept as it is.
@@ -103,7 +103,7 @@ impl Line<'_> {
             }
             None => AgentMessage::User(UserMessage { content, timestamp }),
         };
-        Told::Message(message, origin)
+        Told::Message(Box::new(message), origin)
     }
 
     fn system(&self, record: Object, model: &str, timestamp: i64) -> Told {
@@ -116,7 +116,7 @@ impl Line<'_> {
             let details = Json::of(&record).ok();
             let message = CustomMessage { custom_type, content, display: None, details, timestamp };
             return Told::Message(
-                AgentMessage::Custom(message),
+                Box::new(AgentMessage::Custom(message)),
                 Object::from_iter([(ID.to_owned(), Value::Null)]),
             );
         }
@@ -128,7 +128,7 @@ impl Line<'_> {
                 message.error_kind = failure.kind;
                 message.error_message = Some(failure.message);
                 let pieces = vec![Piece { blocks: 0, record, kept: Vec::new() }];
-                Told::Message(AgentMessage::Assistant(message), origin(pieces))
+                Told::Message(Box::new(AgentMessage::Assistant(message)), origin(pieces))
             }
             None => Told::Record(subtype.to_owned(), record),
         }
@@ -161,7 +161,7 @@ fn assistant(said: Parts, record: Object, model: &str, at: i64) -> Told {
     }
     let origin = origin(vec![piece(record, &said)]);
     message.content = said.blocks;
-    Told::Message(AgentMessage::Assistant(message), origin)
+    Told::Message(Box::new(AgentMessage::Assistant(message)), origin)
 }
 
 fn results(said: Parts, record: Object, timestamp: i64) -> Told {
