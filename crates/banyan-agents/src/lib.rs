@@ -6,13 +6,17 @@
 mod agent;
 mod build;
 mod files;
+mod goose;
 mod ids;
 mod lines;
+mod native;
 mod outgoing;
 mod own;
 mod place;
 mod sink;
+mod sqlite;
 mod story;
+mod teller;
 
 pub use agent::{AGENTS, Agent, Destination, Problem, Source, Stamp, Written, agent};
 pub use ids::{entry_id, session_id};
