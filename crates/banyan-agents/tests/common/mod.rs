@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 pub mod generate;
+pub mod transcript;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -57,3 +57,14 @@ fn short(text: &str) -> String {
 fn last(id: &str) -> String {
     id.chars().skip(id.chars().count().saturating_sub(4)).collect()
 }
+
+/// A session in lines, all of its tree: entries with the line of what they follow.
+pub fn tree(session: &Session) -> Vec<String> {
+    let of = |id: &banyan_model::EntryId| {
+        session.entries.iter().position(|entry| entry.id() == id).map_or(0, |place| place + 1)
+    };
+    let mut lines: Vec<String> =
+        session.entries.iter().map(|entry| format!("{} < {}", line(entry), entry.parent_id().map_or(0, of))).collect();
+    lines.push(format!("leaf {}", session.leaf.as_ref().map_or(0, of)));
+    lines
+}
