@@ -10,6 +10,7 @@ mod goose;
 mod ids;
 mod lines;
 mod native;
+mod opencode;
 mod outgoing;
 mod own;
 mod place;

@@ -67,11 +67,6 @@ impl Database {
         Ok(Self { path: path.to_owned(), connection, copy })
     }
 
-    /// The file.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// A table's columns; none if there is no such table.
     pub(crate) fn table(&self, name: &str) -> Result<Table, Problem> {
         Table::of(&self.connection, name).map_err(|error| self.problem(&error))

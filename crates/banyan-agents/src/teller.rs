@@ -68,9 +68,9 @@ impl<'a> Teller<'a> {
         &mut self.head
     }
 
-    /// The entry that the next one follows.
-    pub(crate) fn last(&self) -> Option<&EntryId> {
-        self.last.as_ref()
+    /// What follows is another beginning.
+    pub(crate) fn begin_again(&mut self) {
+        self.last = None;
     }
 
     /// The active path ends here and not in what follows.

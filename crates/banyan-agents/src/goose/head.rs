@@ -1,32 +1,18 @@
 //! What goose knows of a session, in the form of its export, whichever form it was read from.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use banyan_model::{Object, SessionId, SessionStatus};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ID;
+use crate::own::OwnIds;
 use crate::{Head, session_id};
 
 /// The key of the extension data that our own ids stand under. Goose's keys end in a version.
 pub(super) const OWN_KEY: &str = "x_banyan.v0";
-
-/// Our own ids in a session that we wrote.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct OwnIds {
-    /// The session.
-    pub(super) session: String,
-    /// The entries, by goose's ids of its messages.
-    #[serde(default)]
-    pub(super) entries: HashMap<String, String>,
-    /// Messages that no entry stands for.
-    #[serde(default)]
-    pub(super) made_up: Vec<String>,
-}
 
 /// A session's own record.
 pub(super) struct Session {
@@ -54,7 +40,7 @@ impl Session {
     /// Goose counts sessions by the day, so the time and the place have to tell machines apart.
     pub(super) fn id(&self) -> SessionId {
         match &self.own {
-            Some(own) => SessionId::from(own.session.clone()),
+            Some(own) => own.session.clone(),
             None => global_id(
                 self.text("id").unwrap_or_default(),
                 self.time("created_at").unwrap_or_default(),

@@ -7,12 +7,11 @@ use banyan_model::{
 };
 use serde_json::{Value, json};
 
-use super::head::OwnIds;
 use super::{ID, SESSION, SESSION_RECORD, content};
-use crate::{Outgoing, Outcome, Step, Story, native};
+use crate::own::OwnIds;
+use crate::{Outcome, Outgoing, Step, Story, native};
 
 /// Messages in the form of the export.
-#[derive(Default)]
 pub(super) struct Messages {
     pub(super) messages: Vec<Value>,
     pub(super) own: OwnIds,
@@ -25,8 +24,8 @@ pub(super) struct Messages {
 impl Messages {
     /// The messages on a session's active path.
     pub(super) fn of(session: &Outgoing) -> Self {
-        let mut messages = Self::default();
-        messages.own.session = session.meta.session_id.as_str().to_owned();
+        let own = OwnIds::new(&session.meta.session_id);
+        let mut messages = Self { messages: Vec::new(), own, lost: Vec::new(), session: Object::new(), thinking: 0 };
         if session.native_id(ID).is_some() {
             messages.as_they_were(session);
         } else {
@@ -62,7 +61,7 @@ impl Messages {
             let entry = match entry {
                 SessionEntry::Custom(entry) if entry.custom_type == SESSION_RECORD => {
                     self.session = entry.data.parse().unwrap_or_default();
-                    self.own.entries.insert(SESSION.to_owned(), entry.id.as_str().to_owned());
+                    self.own.entries.insert(SESSION.to_owned(), entry.id.clone());
                     continue;
                 }
                 SessionEntry::Custom(entry) => {
@@ -80,7 +79,7 @@ impl Messages {
             if let Some(records) = native::kept(ID, entry.origin.as_ref(), &message) {
                 rows.extend(records.iter().filter_map(|record| record.get("at")?.as_u64()));
                 let id = records.first().and_then(|first| first.get("id")?.as_str());
-                self.own.entries.extend(id.map(|id| (id.to_owned(), entry.id.as_str().to_owned())));
+                self.own.entries.extend(id.map(|id| (id.to_owned(), entry.id.clone())));
                 self.messages.extend(records);
                 continue;
             }
@@ -167,7 +166,7 @@ impl Messages {
             return;
         }
         match entry {
-            Some(entry) => drop(self.own.entries.insert(id.to_owned(), entry.as_str().to_owned())),
+            Some(entry) => drop(self.own.entries.insert(id.to_owned(), entry.clone())),
             None => self.own.made_up.push(id.to_owned()),
         }
         let mut metadata = json!({ "userVisible": true, "agentVisible": true });

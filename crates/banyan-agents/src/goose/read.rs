@@ -49,7 +49,7 @@ impl<'a> Reading<'a> {
         let head = session.head(source, parent);
         let mut teller = Teller::new(sink, head, mark)?;
         let id = match &session.own {
-            Some(own) => own.entries.get(SESSION).map(|id| EntryId::from(id.clone())),
+            Some(own) => own.entries.get(SESSION).cloned(),
             None => Some(entry_id(&teller.session(), SESSION)),
         };
         if let Some(id) = id {
@@ -239,7 +239,7 @@ impl<'a> Reading<'a> {
         let id = text(record, "id");
         let own = self.session.own.as_ref().and_then(|own| own.entries.get(id?));
         match (own, id) {
-            (Some(own), _) => (EntryId::from(own.clone()), true),
+            (Some(own), _) => (own.clone(), true),
             (None, Some(id)) => (entry_id(&self.teller.session(), id), false),
             (None, None) => (entry_id(&self.teller.session(), &format!("message {number}")), false),
         }
