@@ -1,5 +1,6 @@
 //! OpenCode: a SQLite database with two generations of tables, the JSON that it exports, and the folder of JSON files of old versions.
 
+mod choice;
 mod content;
 mod files;
 mod head;

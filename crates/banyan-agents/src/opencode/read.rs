@@ -62,10 +62,14 @@ impl<'a> Reading<'a> {
         self.any[0] = true;
         let parts = record.get("parts").and_then(Value::as_array).cloned().unwrap_or_default();
         let at = info.pointer("/time/created").and_then(Value::as_i64).unwrap_or_default();
-        let is_synthetic = |part: &&Value| part.get("synthetic") == Some(&Value::Bool(true));
+        // A picture is the user's, also when OpenCode has put it there at the user's word.
+        let is_synthetic =
+            |part: &&Value| part.get("synthetic") == Some(&Value::Bool(true)) && text(part, "type") == Some("text");
         let content: Vec<ContentBlock> =
             parts.iter().filter(|part| !is_synthetic(part)).filter_map(content::block).collect();
         match text(&info, "role") {
+            // It is being written right now: its parts come next.
+            Some("user") if parts.is_empty() => Ok(()),
             Some("assistant") if info.get("summary") == Some(&Value::Bool(true)) && !content.is_empty() => {
                 let details = Some(Json::of(&info)?);
                 let message = custom(COMPACTION, content, details, at);

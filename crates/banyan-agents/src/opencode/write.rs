@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use serde_json::{Value, json};
 
 use super::outgoing::Messages;
-use super::{DATABASE, ID};
+use super::{DATABASE, ID, choice};
 use crate::files::write_new;
 use crate::sqlite::{self, Table};
 use crate::{Destination, OWN, Outgoing, Problem, Written};
@@ -39,6 +39,13 @@ pub(super) fn session(session: &Outgoing, to: &Destination) -> Result<Written, P
         (id, path)
     };
     let info = info(session, &mut messages, to, &id);
+    let model = choice::model(session, to);
+    for message in &mut messages.messages {
+        // The import insists on it. In the database it is better left out: then the user's own choice counts.
+        if message["info"]["role"] == "user" && message["info"].get("model").is_none() {
+            message["info"]["model"] = model.clone();
+        }
+    }
     let export = json!({ "info": info, "messages": messages.messages });
     let bytes = serde_json::to_vec_pretty(&export).map_err(|error| Problem::form(&path, error.to_string()))?;
     write_new(&path, &bytes)?;

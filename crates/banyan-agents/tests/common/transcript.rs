@@ -68,3 +68,9 @@ pub fn tree(session: &Session) -> Vec<String> {
     lines.push(format!("leaf {}", session.leaf.as_ref().map_or(0, of)));
     lines
 }
+
+/// Where an entry stands in a tree of lines.
+pub fn place(entry: &SessionEntry, tree: &[String]) -> usize {
+    let line = line(entry);
+    tree.iter().position(|known| known.starts_with(&line)).unwrap_or(usize::MAX)
+}
