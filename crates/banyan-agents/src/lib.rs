@@ -5,6 +5,7 @@
 
 mod agent;
 mod build;
+mod cline;
 mod files;
 mod goose;
 mod ids;
