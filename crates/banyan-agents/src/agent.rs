@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{Env, Mark, Outgoing, Sink};
 
 /// All agents, in the order in which they are shown.
-pub static AGENTS: &[&dyn Agent] = &[&crate::opencode::OpenCode, &crate::goose::Goose, &crate::cline::Cline];
+pub static AGENTS: &[&dyn Agent] =
+    &[&crate::opencode::OpenCode, &crate::goose::Goose, &crate::cline::Cline, &crate::aider::Aider];
 
 /// The agent of a name.
 pub fn agent(id: &str) -> Option<&'static dyn Agent> {

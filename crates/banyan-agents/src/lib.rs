@@ -4,6 +4,7 @@
 //! bounded memory, and can be taken up where it was left off. Writing takes an [`Outgoing`] session. Sources are never changed.
 
 mod agent;
+mod aider;
 mod build;
 mod cline;
 mod files;

@@ -59,7 +59,8 @@ impl Database {
     }
 
     fn connect(path: &Path, file: &Path, how: &str, copy: Option<PathBuf>) -> Result<Self, Problem> {
-        let flags = if how == "mode=rw" { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+        let flags =
+            if how == "mode=rw" { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
         let flags = flags | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(format!("file:{}?{how}", in_uri(file)), flags);
         let connection = connection.map_err(|error| problem(path, &error))?;

@@ -134,7 +134,11 @@ fn goose_to_goose_gives_the_same_rows() {
     assert_eq!(written.native_id, "20261115_4");
     assert_eq!(written.command, ["goose", "session", "--resume", "--session-id", "20261115_4"]);
     assert_eq!(rows(&database, "20261115_1"), rows(&database, "20261115_4"));
-    assert!(written.lost.is_empty() || written.lost.iter().all(|lost| lost.starts_with("context")), "{:?}", written.lost);
+    assert!(
+        written.lost.is_empty() || written.lost.iter().all(|lost| lost.starts_with("context")),
+        "{:?}",
+        written.lost
+    );
     // The copy is known as the same session, and nothing of it is new.
     let mut again = Collected { sessions: before.sessions, ..Collected::default() };
     let count = again.sessions[MAIN].entries.len();
@@ -185,7 +189,8 @@ fn a_session_that_grows_is_read_on() {
             WHERE session_id = '20261115_1' ORDER BY created_timestamp, id LIMIT ?1)";
         connection.execute(sql, [cut as i64]).unwrap();
         let mut all = Collected::default();
-        let source = |database: &Path| sources(database).into_iter().find(|one| one.key.as_deref() == Some("20261115_1"));
+        let source =
+            |database: &Path| sources(database).into_iter().find(|one| one.key.as_deref() == Some("20261115_1"));
         let first = source(&database).unwrap();
         let mark = agent("goose").unwrap().read(&first, None, &mut all).unwrap();
         connection.execute_batch("DELETE FROM messages; INSERT INTO messages SELECT * FROM kept").unwrap();
@@ -280,5 +285,6 @@ proptest! {
 }
 
 fn is_only_thinking(entry: &SessionEntry) -> bool {
-    common::transcript::line(entry).starts_with("assistant: thinks") && !common::transcript::line(entry).contains(" | ")
+    common::transcript::line(entry).starts_with("assistant: thinks")
+        && !common::transcript::line(entry).contains(" | ")
 }

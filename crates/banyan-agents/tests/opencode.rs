@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use banyan_agents::{Destination, Outgoing, Source, Written, agent};
 use banyan_model::SessionEntry;
+use common::Collected;
 use common::generate::{plain_sessions, told};
 use common::transcript::{transcript, tree};
-use common::Collected;
 use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::Value;
@@ -95,7 +95,10 @@ fn the_sample_is_what_its_note_says() {
     assert_eq!(child.head.metadata["parent_session_id"], MAIN);
     assert_eq!(child.head.metadata["parent_call_id"], "call_c8feaeda1918442d998c86b3");
     let renamed = &all.sessions["opencode_ses_e1fa2d5afffeQaVJlgJMMylzN5"];
-    assert_eq!((renamed.head.title.as_str(), &renamed.head.metadata["archived"]), ("My renamed session", &true.into()));
+    assert_eq!(
+        (renamed.head.title.as_str(), &renamed.head.metadata["archived"]),
+        ("My renamed session", &true.into())
+    );
 }
 
 #[test]
@@ -105,10 +108,10 @@ fn a_fork_knows_its_origin_and_a_revert_is_a_branch() {
     assert_eq!(fork.head.forked_from.as_ref().unwrap().as_str(), MAIN);
     assert_eq!(transcript(fork).last().unwrap(), "assistant: Final answer. The tool said: <task id=\"s");
     let lines = tree(fork);
-    assert_eq!(lines[lines.len() - 3..lines.len() - 1], [
-        "user: \"In the fork: hello\" < 29",
-        "assistant: Reply to: \"In the fork: hello\" < 30"
-    ]);
+    assert_eq!(
+        lines[lines.len() - 3..lines.len() - 1],
+        ["user: \"In the fork: hello\" < 29", "assistant: Reply to: \"In the fork: hello\" < 30"]
+    );
 }
 
 #[test]
@@ -119,7 +122,10 @@ fn the_second_generation_is_read() {
     let lines = transcript(session);
     assert_eq!(lines.len(), 17);
     assert_eq!(lines[4], "bash#f7be gave: hello-from-tool AGENTS.md README.md calc | Command exited with code 0.");
-    assert_eq!(lines[8], "assistant: thinks Let me think: the user wants a scripted  | I will run a tool. | calls bash#d761 {\"command\":\"echo hello-from-tool; ls\"}");
+    assert_eq!(
+        lines[8],
+        "assistant: thinks Let me think: the user wants a scripted  | I will run a tool. | calls bash#d761 {\"command\":\"echo hello-from-tool; ls\"}"
+    );
     assert!(lines[16].starts_with("assistant failed [Provider request failed"));
     // It goes out as one of the first, which every door of OpenCode reads.
     let home = tempfile::tempdir().unwrap();
@@ -142,10 +148,9 @@ fn the_export_is_the_same_session() {
 
 #[test]
 fn the_files_of_old_versions_are_read() {
-    let export: Value = serde_json::from_slice(
-        &std::fs::read(fixture("export_ses_e1fa48844ffeNwtqQBjEmGxza0.json")).unwrap(),
-    )
-    .unwrap();
+    let export: Value =
+        serde_json::from_slice(&std::fs::read(fixture("export_ses_e1fa48844ffeNwtqQBjEmGxza0.json")).unwrap())
+            .unwrap();
     let home = tempfile::tempdir().unwrap();
     let put = |folder: &str, parent: &str, value: &Value| {
         let folder = home.path().join("storage").join(folder).join(parent);
@@ -164,7 +169,8 @@ fn the_files_of_old_versions_are_read() {
     let all = read(home.path());
     assert_eq!(tree(&all.sessions[MAIN]), tree(&read(&fixture("opencode.db")).sessions[MAIN]));
     // A message that was torn is said, and the rest is there.
-    let torn = home.path().join("storage/message/ses_e1fa48844ffeNwtqQBjEmGxza0/msg_1e05b839c0017qUooSsJa93jgh.json");
+    let torn =
+        home.path().join("storage/message/ses_e1fa48844ffeNwtqQBjEmGxza0/msg_1e05b839c0017qUooSsJa93jgh.json");
     std::fs::write(torn, "{\"role\":\"assi").unwrap();
     let all = read(home.path());
     assert_eq!((all.notes.len(), transcript(&all.sessions[MAIN]).len()), (1, 31));
@@ -175,8 +181,9 @@ type Rows = Vec<(String, Value)>;
 fn rows(database: &Path, table: &str, session: &str) -> Rows {
     let connection = Connection::open(database).unwrap();
     let order = if table == "message" { "time_created, id" } else { "message_id, id" };
-    let mut statement =
-        connection.prepare(&format!("SELECT id, data FROM {table} WHERE session_id = ?1 ORDER BY {order}")).unwrap();
+    let mut statement = connection
+        .prepare(&format!("SELECT id, data FROM {table} WHERE session_id = ?1 ORDER BY {order}"))
+        .unwrap();
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?));
     let rows = statement.query_map([session], row).unwrap().map(Result::unwrap);
     rows.map(|(id, data)| (id, serde_json::from_str(&data).unwrap())).collect()
@@ -236,7 +243,8 @@ fn a_session_that_grows_is_read_on() {
              DELETE FROM message WHERE session_id = '{id}' AND id > coalesce((SELECT max(message_id) FROM part WHERE session_id = '{id}'), '')"
         );
         connection.execute_batch(&cutting).unwrap();
-        let source = |database: &Path| sources(database).into_iter().find(|one| one.key.as_deref() == Some(id)).unwrap();
+        let source =
+            |database: &Path| sources(database).into_iter().find(|one| one.key.as_deref() == Some(id)).unwrap();
         let mut all = Collected::default();
         let first = source(&database);
         let mark = agent("opencode").unwrap().read(&first, None, &mut all).unwrap();
@@ -248,7 +256,11 @@ fn a_session_that_grows_is_read_on() {
         let mark = agent("opencode").unwrap().read(&second, Some(&mark), &mut all).unwrap();
         let mut now = all.sessions.remove(MAIN).unwrap();
         now.entries.sort_by_key(|entry| common::transcript::place(entry, &whole));
-        assert_eq!(transcript(&now), whole.iter().take(33).map(|line| line.rsplit_once(" < ").unwrap().0).collect::<Vec<_>>(), "cut after {cut}");
+        assert_eq!(
+            transcript(&now),
+            whole.iter().take(33).map(|line| line.rsplit_once(" < ").unwrap().0).collect::<Vec<_>>(),
+            "cut after {cut}"
+        );
         all.sessions.insert(MAIN.to_owned(), now);
         assert_eq!(agent("opencode").unwrap().read(&second, Some(&mark), &mut all).unwrap(), mark);
     }

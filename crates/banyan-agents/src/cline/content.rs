@@ -25,7 +25,9 @@ pub(super) fn block(item: &Value) -> Option<ContentBlock> {
     match item.get("type")?.as_str()? {
         "text" => Some(ContentBlock::text(text("/text")?)),
         "image" => Some(ContentBlock::Image(ImageBlock {
-            mime: text("/mediaType").or_else(|| text("/source/media_type")).unwrap_or_else(|| "image/png".to_owned()),
+            mime: text("/mediaType")
+                .or_else(|| text("/source/media_type"))
+                .unwrap_or_else(|| "image/png".to_owned()),
             data: text("/data").or_else(|| text("/source/data"))?,
             attachment_id: None,
         })),
@@ -69,7 +71,9 @@ fn piece(piece: &Value) -> Vec<ContentBlock> {
     };
     match said {
         Value::String(text) => vec![ContentBlock::text(text)],
-        Value::Array(items) if items.iter().all(|item| block(item).is_some()) => items.iter().filter_map(block).collect(),
+        Value::Array(items) if items.iter().all(|item| block(item).is_some()) => {
+            items.iter().filter_map(block).collect()
+        }
         other => vec![ContentBlock::text(other.to_string())],
     }
 }

@@ -56,7 +56,10 @@ impl Session {
         know("cwd", self.of("manifest:cwd"));
         know("model", self.of("manifest:model"));
         know("provider", self.of("manifest:provider"));
-        know("version", self.of("file:origin.version").or_else(|| self.of("manifest:metadata.sessionHistoryOrigin.version")));
+        know(
+            "version",
+            self.of("file:origin.version").or_else(|| self.of("manifest:metadata.sessionHistoryOrigin.version")),
+        );
         know("git_branch", self.of("manifest:metadata.git.branch"));
         know("git_commit", self.of("manifest:metadata.checkpoint.latest.ref"));
         know("source", source.to_str());

@@ -70,15 +70,35 @@ fn head(path: &Path, messages: &[Value]) -> Head {
     let model = |key: &str| messages.iter().rev().find_map(|message| message.get("modelInfo")?.get(key)?.as_str());
     know("agent", Some(ID));
     know("native_id", Some(native));
-    know("cwd", first.split_once("# Current Working Directory (").and_then(|(_, rest)| rest.split_once(')')).map(|(cwd, _)| cwd));
+    know(
+        "cwd",
+        first
+            .split_once("# Current Working Directory (")
+            .and_then(|(_, rest)| rest.split_once(')'))
+            .map(|(cwd, _)| cwd),
+    );
     know("model", model("modelId"));
     know("provider", model("providerId"));
     know("source", path.to_str());
     let updated_at = messages.last().and_then(|last| last.get("ts")?.as_i64()).unwrap_or(created_at);
-    Head { session, title: String::new(), created_at, updated_at, status: SessionStatus::Idle, metadata, forked_from: None }
+    Head {
+        session,
+        title: String::new(),
+        created_at,
+        updated_at,
+        status: SessionStatus::Idle,
+        metadata,
+        forked_from: None,
+    }
 }
 
-fn answer(record: &Value, items: &[Value], number: usize, at: i64, waiting: &mut Vec<Waiting>) -> Vec<AgentMessage> {
+fn answer(
+    record: &Value,
+    items: &[Value],
+    number: usize,
+    at: i64,
+    waiting: &mut Vec<Waiting>,
+) -> Vec<AgentMessage> {
     let mut content = Vec::new();
     waiting.clear();
     for item in items {
@@ -172,12 +192,24 @@ fn said(items: &[Value], at: i64, waiting: &mut Vec<Waiting>) -> Vec<AgentMessag
     }
     if !added.is_empty() {
         let custom_type = "cline.context".to_owned();
-        messages.push(AgentMessage::Custom(CustomMessage { custom_type, content: added, display: None, details: None, timestamp: at }));
+        messages.push(AgentMessage::Custom(CustomMessage {
+            custom_type,
+            content: added,
+            display: None,
+            details: None,
+            timestamp: at,
+        }));
     }
     messages
 }
 
-fn result(call: String, function: String, content: Vec<ContentBlock>, is_error: bool, at: i64) -> FunctionResultMessage {
+fn result(
+    call: String,
+    function: String,
+    content: Vec<ContentBlock>,
+    is_error: bool,
+    at: i64,
+) -> FunctionResultMessage {
     FunctionResultMessage {
         function_call_id: call,
         function_id: function,

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use banyan_model::{
-    AgentMessage, AssistantMessage, ContentBlock, EntryId, FunctionResultMessage, MessageEntry, SessionEntry, SessionId,
+    AgentMessage, AssistantMessage, ContentBlock, EntryId, FunctionResultMessage, MessageEntry, SessionEntry,
+    SessionId,
 };
 use serde_json::{Value, json};
 
@@ -26,16 +27,16 @@ impl Messages {
         let id = session.meta.session_id.clone();
         let mut messages = Self { messages: Vec::new(), lost: Vec::new(), record: None, session: id, thinking: 0 };
         let story = Story::of(session);
-        let of_cline = |entry: &&SessionEntry| {
-            matches!(entry, SessionEntry::Custom(entry) if entry.custom_type == SESSION_RECORD)
-        };
+        let of_cline = |entry: &&SessionEntry| matches!(entry, SessionEntry::Custom(entry) if entry.custom_type == SESSION_RECORD);
         if session.native_id(ID).is_some() && session.path().iter().any(of_cline) {
             messages.as_they_were(session, &story);
         } else {
             messages.anew(&story);
         }
         if messages.thinking > 0 {
-            messages.lost.push(format!("{} x thinking, which only its own provider takes back", messages.thinking));
+            messages
+                .lost
+                .push(format!("{} x thinking, which only its own provider takes back", messages.thinking));
         }
         messages
     }
@@ -109,7 +110,9 @@ impl Messages {
         let content: Vec<Value> = content
             .iter()
             .filter_map(|block| match block {
-                ContentBlock::Text(text) => Some(json!({ "type": "text", "text": content::typed_out(&text.text) })),
+                ContentBlock::Text(text) => {
+                    Some(json!({ "type": "text", "text": content::typed_out(&text.text) }))
+                }
                 ContentBlock::Image(image) => Some(content::image_out(image)),
                 _ => None,
             })
@@ -130,7 +133,9 @@ impl Messages {
                         self.lost.push(format!("the form of the arguments of call {}", call.id));
                         input = if input.is_null() { json!({}) } else { json!({ "arguments": input }) };
                     }
-                    content.push(json!({ "type": "tool_use", "id": call.id, "name": call.function_id, "input": input }));
+                    content.push(
+                        json!({ "type": "tool_use", "id": call.id, "name": call.function_id, "input": input }),
+                    );
                 }
                 ContentBlock::FunctionResult(_) | ContentBlock::File(_) => {}
             }

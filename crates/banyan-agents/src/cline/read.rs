@@ -62,8 +62,10 @@ fn spawning_call(path: &Path, parent: &str, messages: &[Value]) -> Option<String
     let task = messages.first()?.pointer("/content/0/text")?.as_str()?;
     let text = std::fs::read_to_string(path.with_file_name(format!("{parent}.messages.json"))).ok()?;
     let parent: Value = serde_json::from_str(&text).ok()?;
-    let items = parent.get("messages")?.as_array()?.iter().filter_map(|message| message.get("content")?.as_array());
-    let mut calls = items.flatten().filter(|item| item.pointer("/input/task").and_then(Value::as_str) == Some(task));
+    let items =
+        parent.get("messages")?.as_array()?.iter().filter_map(|message| message.get("content")?.as_array());
+    let mut calls =
+        items.flatten().filter(|item| item.pointer("/input/task").and_then(Value::as_str) == Some(task));
     let call = calls.next()?.get("id")?.as_str()?.to_owned();
     calls.next().is_none().then_some(call)
 }
@@ -77,7 +79,10 @@ impl Reading<'_> {
         let (id, own) = match own.and_then(|own| own.entry) {
             Some(entry) => (entry, true),
             None => {
-                let native = record.get("id").and_then(Value::as_str).map_or_else(|| format!("message {number}"), str::to_owned);
+                let native = record
+                    .get("id")
+                    .and_then(Value::as_str)
+                    .map_or_else(|| format!("message {number}"), str::to_owned);
                 (entry_id(&self.teller.session(), &native), false)
             }
         };
@@ -108,7 +113,13 @@ impl Reading<'_> {
         }
         if only_shown && !is_failure {
             let custom_type = "cline.shown".to_owned();
-            return vec![AgentMessage::Custom(CustomMessage { custom_type, content, display: None, details: None, timestamp: at })];
+            return vec![AgentMessage::Custom(CustomMessage {
+                custom_type,
+                content,
+                display: None,
+                details: None,
+                timestamp: at,
+            })];
         }
         let mut error_message = None;
         if is_failure {
@@ -170,7 +181,13 @@ impl Reading<'_> {
         }
         if !added.is_empty() {
             let custom_type = "cline.context".to_owned();
-            messages.push(AgentMessage::Custom(CustomMessage { custom_type, content: added, display: None, details: None, timestamp: at }));
+            messages.push(AgentMessage::Custom(CustomMessage {
+                custom_type,
+                content: added,
+                display: None,
+                details: None,
+                timestamp: at,
+            }));
         }
         messages
     }

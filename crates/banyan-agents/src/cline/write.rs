@@ -20,7 +20,8 @@ pub(super) fn session(session: &Outgoing, to: &Destination) -> Result<Written, P
     let sessions = to.home.join("sessions");
     let id = free_id(session, &sessions, to.now_ms, messages.record.is_some());
     let folder = sessions.join(&id);
-    let (manifest_path, messages_path) = (folder.join(format!("{id}.json")), folder.join(format!("{id}{MESSAGES}")));
+    let (manifest_path, messages_path) =
+        (folder.join(format!("{id}.json")), folder.join(format!("{id}{MESSAGES}")));
     let (record_entry, record) = messages.record.take().unzip();
     let record = record.unwrap_or_default();
     let own = json!(Own { session: session.meta.session_id.clone(), entry: record_entry, made_up: false });

@@ -55,7 +55,8 @@ fn parameters(inside: &str) -> Option<Value> {
         let close = format!("</{name}>");
         let begin = name.len() + 2;
         let end = begin + rest[begin..].find(&close)?;
-        let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        let is_name =
+            !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         if !is_name {
             return None;
         }

@@ -20,7 +20,9 @@ pub(super) fn block(item: &Value) -> Option<ContentBlock> {
         "toolRequest" | "frontendToolRequest" => {
             let call = item.get("toolCall")?;
             let (name, arguments) = match call.get("value") {
-                Some(value) => (value.get("name")?.as_str()?, value.get("arguments").cloned().unwrap_or(json!({}))),
+                Some(value) => {
+                    (value.get("name")?.as_str()?, value.get("arguments").cloned().unwrap_or(json!({})))
+                }
                 // A call that the model got wrong has no name.
                 None => ("unknown", call.get("error").cloned().unwrap_or_default()),
             };
@@ -90,9 +92,7 @@ pub(super) fn usage_out(usage: &Usage) -> Value {
 pub(super) fn plain_out(block: &ContentBlock) -> Option<Value> {
     match block {
         ContentBlock::Text(text) if !text.text.is_empty() => Some(json!({ "type": "text", "text": text.text })),
-        ContentBlock::Image(image) => {
-            Some(json!({ "type": "image", "data": image.data, "mimeType": image.mime }))
-        }
+        ContentBlock::Image(image) => Some(json!({ "type": "image", "data": image.data, "mimeType": image.mime })),
         _ => None,
     }
 }

@@ -50,7 +50,8 @@ impl Agent for Goose {
         let beginning = String::from_utf8_lossy(beginning);
         let beginning = beginning.trim_start();
         let first = beginning.lines().next().unwrap_or_default();
-        let old = first.starts_with('{') && first.contains("\"working_dir\"") && first.contains("\"message_count\"");
+        let old =
+            first.starts_with('{') && first.contains("\"working_dir\"") && first.contains("\"message_count\"");
         let export = beginning.starts_with('{')
             && beginning.contains("\"working_dir\"")
             && (beginning.contains("\"extension_data\"") || beginning.contains("\"conversation\""));

@@ -25,14 +25,17 @@ impl Messages {
     /// The messages on a session's active path.
     pub(super) fn of(session: &Outgoing) -> Self {
         let own = OwnIds::new(&session.meta.session_id);
-        let mut messages = Self { messages: Vec::new(), own, lost: Vec::new(), session: Object::new(), thinking: 0 };
+        let mut messages =
+            Self { messages: Vec::new(), own, lost: Vec::new(), session: Object::new(), thinking: 0 };
         if session.native_id(ID).is_some() {
             messages.as_they_were(session);
         } else {
             messages.anew(session);
         }
         if messages.thinking > 0 {
-            messages.lost.push(format!("{} x thinking, which only its own provider takes back", messages.thinking));
+            messages
+                .lost
+                .push(format!("{} x thinking, which only its own provider takes back", messages.thinking));
         }
         messages.in_order();
         messages
@@ -110,7 +113,8 @@ impl Messages {
                 self.result(&call, &Outcome { entry: Some(entry.clone()), content, is_error, at });
             }
             AgentMessage::User(_) | AgentMessage::Custom(_) => {
-                let told = story.steps.iter().any(|step| matches!(step, Step::User { entry: id, .. } if id == entry));
+                let told =
+                    story.steps.iter().any(|step| matches!(step, Step::User { entry: id, .. } if id == entry));
                 if told {
                     self.user(entry, message.content(), at);
                 }
@@ -145,7 +149,8 @@ impl Messages {
     fn request(&mut self, call: &FunctionCallBlock) -> Value {
         let mut arguments: Value = call.arguments.parse().unwrap_or_default();
         if !arguments.is_object() {
-            self.lost.push(format!("the form of the arguments of call {}, which goose wants to be an object", call.id));
+            self.lost
+                .push(format!("the form of the arguments of call {}, which goose wants to be an object", call.id));
             arguments = if arguments.is_null() { json!({}) } else { json!({ "arguments": arguments }) };
         }
         let value = json!({ "name": call.function_id, "arguments": arguments });
@@ -174,7 +179,8 @@ impl Messages {
             metadata.extend(more);
         }
         let created = at.div_euclid(1000);
-        self.messages.push(json!({ "id": id, "role": role, "created": created, "content": content, "metadata": metadata }));
+        self.messages
+            .push(json!({ "id": id, "role": role, "created": created, "content": content, "metadata": metadata }));
     }
 
     /// Puts goose's rows back into their order, and lets time never run backwards: goose sorts by it.

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use banyan_model::{
-    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, EntryId, FunctionResultMessage, Json, Object, SessionId,
-    StopReason, UserMessage,
+    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, EntryId, FunctionResultMessage, Json, Object,
+    SessionId, StopReason, UserMessage,
 };
 use serde_json::{Value, json};
 
@@ -76,7 +76,11 @@ impl<'a> Reading<'a> {
         }
         let was_hidden = std::mem::replace(&mut self.hidden, flag(&record, "agentVisible") == Some(false));
         if !record.get("content").is_some_and(Value::is_array) {
-            self.note(&format!("message {number}"), "its content cannot be read; it is kept as it is".to_owned(), true);
+            self.note(
+                &format!("message {number}"),
+                "its content cannot be read; it is kept as it is".to_owned(),
+                true,
+            );
         }
         if let Some(record) = record.as_object_mut() {
             record.insert("at".to_owned(), number.into());
@@ -122,7 +126,8 @@ impl<'a> Reading<'a> {
             return same || kinds.iter().any(|kind| kind == "toolRequest" || kind == "thinking");
         }
         let place = |item: &Value| item.get("_meta")?.get("goose.toolCall.providerIndex")?.as_u64();
-        !kinds.iter().any(|kind| kind == "text") && items(record).iter().find_map(place).is_some_and(|place| place > 0)
+        !kinds.iter().any(|kind| kind == "text")
+            && items(record).iter().find_map(place).is_some_and(|place| place > 0)
     }
 
     /// Tells the answer that was put together, and the results that stood between its rows.
@@ -147,8 +152,11 @@ impl<'a> Reading<'a> {
             }
             let inference = |key: &str| first.get("metadata")?.get("inference")?.get(key)?.as_str();
             let model = inference("requestedModel").or_else(|| self.session.model()).unwrap_or_default();
-            let provider = inference("provider").or_else(|| self.session.text("provider_name")).unwrap_or_default();
-            let usage = records.iter().find_map(|record| record.get("metadata")?.get("usage").filter(|usage| usage.is_object()));
+            let provider =
+                inference("provider").or_else(|| self.session.text("provider_name")).unwrap_or_default();
+            let usage = records
+                .iter()
+                .find_map(|record| record.get("metadata")?.get("usage").filter(|usage| usage.is_object()));
             let message = AgentMessage::Assistant(AssistantMessage {
                 content,
                 model: model.to_owned(),
@@ -255,7 +263,14 @@ pub(super) fn file(path: &Path, mark: Option<&Mark>, sink: &mut dyn Sink) -> Res
     let export: Value = serde_json::from_slice(&bytes).map_err(|error| Problem::form(path, error.to_string()))?;
     let Value::Object(mut record) = export else { return Err(Problem::form(path, "it is not a session")) };
     let messages = record.shift_remove("conversation").or_else(|| record.shift_remove("messages"));
-    for derived in ["message_count", "last_message_at", "last_message_snippet", "usage", "accumulated_usage", "accumulated_cost"] {
+    for derived in [
+        "message_count",
+        "last_message_at",
+        "last_message_snippet",
+        "usage",
+        "accumulated_usage",
+        "accumulated_cost",
+    ] {
         record.shift_remove(derived);
     }
     record.retain(|_, value| !value.is_null());
@@ -269,13 +284,15 @@ pub(super) fn file(path: &Path, mark: Option<&Mark>, sink: &mut dyn Sink) -> Res
 /// Reads a file of lines: what is known of the session, then its messages. Its name is the session's id.
 fn old_file(path: &Path, mark: Option<&Mark>, sink: &mut dyn Sink) -> Result<Mark, Problem> {
     let mut records: Vec<Value> = Vec::new();
-    Lines::open(path, Between::default())?.each(sink, |line, _| match serde_json::from_str::<Value>(&line.text) {
-        Ok(record) if record.is_object() => {
-            records.push(record);
-            Ok(Taken::Yes)
+    Lines::open(path, Between::default())?.each(sink, |line, _| {
+        match serde_json::from_str::<Value>(&line.text) {
+            Ok(record) if record.is_object() => {
+                records.push(record);
+                Ok(Taken::Yes)
+            }
+            Ok(_) => Ok(Taken::NotARecord("it is no object".to_owned())),
+            Err(error) => Ok(Taken::NotARecord(error.to_string())),
         }
-        Ok(_) => Ok(Taken::NotARecord("it is no object".to_owned())),
-        Err(error) => Ok(Taken::NotARecord(error.to_string())),
     })?;
     let has_head = records.first().is_some_and(|first| first.get("role").is_none());
     let mut messages = records.into_iter();

@@ -47,7 +47,8 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Source>, Problem> {
         "0"
     };
     let columns = sessions.select(&["id", "updated_at", "name"]);
-    let rows = database.all(&format!("SELECT {columns}, {counted} AS counted FROM sessions ORDER BY rowid"), &[])?;
+    let rows =
+        database.all(&format!("SELECT {columns}, {counted} AS counted FROM sessions ORDER BY rowid"), &[])?;
     let source = |row: HashMap<String, Value>| {
         let changed = row.get("updated_at").and_then(Value::as_str).and_then(head::time).unwrap_or_default();
         let name = row.get("name").and_then(Value::as_str).map_or(0, |name| crc(name));
@@ -67,7 +68,8 @@ fn crc(name: &str) -> i64 {
 /// Reads one session.
 pub(super) fn read(path: &Path, key: &str, mark: Option<&Mark>, sink: &mut dyn Sink) -> Result<Mark, Problem> {
     let database = Database::open(path)?;
-    let session = session(&database, key)?.ok_or_else(|| Problem::form(path, format!("no session {key} in it")))?;
+    let session =
+        session(&database, key)?.ok_or_else(|| Problem::form(path, format!("no session {key} in it")))?;
     let parent = match session.text("parent_session_id") {
         Some(parent) => self::parent(&database, parent, key)?,
         None => None,
@@ -115,7 +117,9 @@ fn parent(database: &Database, parent: &str, child: &str) -> Result<Option<(Sess
     for row in database.all(sql, &[&parent, &mention])? {
         let content = row.into_values().next().map(parsed).unwrap_or_default();
         let items = content.as_array().map(Vec::as_slice).unwrap_or_default();
-        let item = items.iter().find(|item| item.pointer("/toolResult/value/_meta/subagent_session_id") == Some(&json!(child)));
+        let item = items
+            .iter()
+            .find(|item| item.pointer("/toolResult/value/_meta/subagent_session_id") == Some(&json!(child)));
         call = item.and_then(|item| item.get("id")?.as_str()).map(str::to_owned).or(call);
     }
     Ok(Some((session.id(), call)))
@@ -130,7 +134,9 @@ fn record(mut row: HashMap<String, Value>) -> Value {
     for (column, key) in [("content_json", "content"), ("metadata_json", "metadata")] {
         record.insert(key.to_owned(), row.remove(column).map(parsed).unwrap_or_default());
     }
-    record.extend(row.remove("tokens").filter(|tokens| !tokens.is_null()).map(|tokens| ("tokens".to_owned(), tokens)));
+    record.extend(
+        row.remove("tokens").filter(|tokens| !tokens.is_null()).map(|tokens| ("tokens".to_owned(), tokens)),
+    );
     Value::Object(record)
 }
 

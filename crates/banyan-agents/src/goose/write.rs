@@ -39,11 +39,19 @@ fn is_known(connection: &Connection) -> rusqlite::Result<bool> {
     if !Table::of(connection, "schema_version")?.exists() {
         return Ok(false);
     }
-    let version: Option<i64> = connection.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0))?;
+    let version: Option<i64> =
+        connection.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0))?;
     let (sessions, messages) = (Table::of(connection, "sessions")?, Table::of(connection, "messages")?);
     Ok(version.is_some_and(|version| version <= SCHEMA)
         && sessions.takes(&["id", "name", "working_dir", "created_at", "updated_at", "extension_data"])
-        && messages.takes(&["message_id", "session_id", "role", "content_json", "created_timestamp", "metadata_json"]))
+        && messages.takes(&[
+            "message_id",
+            "session_id",
+            "role",
+            "content_json",
+            "created_timestamp",
+            "metadata_json",
+        ]))
 }
 
 fn insert(

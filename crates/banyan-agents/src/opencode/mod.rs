@@ -44,7 +44,9 @@ impl Agent for OpenCode {
 
     fn recognise(&self, path: &Path, beginning: &[u8]) -> bool {
         if path.is_dir() {
-            return is_ours(&path.join(DATABASE)) || path.join("storage/session").is_dir() || files::is_storage(path);
+            return is_ours(&path.join(DATABASE))
+                || path.join("storage/session").is_dir()
+                || files::is_storage(path);
         }
         if sqlite::is_database(beginning) {
             return is_ours(path);

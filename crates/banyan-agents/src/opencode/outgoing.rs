@@ -50,7 +50,8 @@ impl Messages {
         }
         messages.settle();
         if messages.signatures > 0 {
-            let what = format!("{} x the seal of thinking, which only its own provider takes back", messages.signatures);
+            let what =
+                format!("{} x the seal of thinking, which only its own provider takes back", messages.signatures);
             messages.lost.push(what);
         }
         messages
@@ -170,7 +171,9 @@ impl Messages {
                         input = if input.is_null() { json!({}) } else { json!({ "arguments": input }) };
                     }
                     let state = json!({ "input": input });
-                    parts.push(json!({ "type": "tool", "tool": call.function_id, "callID": call.id, "state": state }));
+                    parts.push(
+                        json!({ "type": "tool", "tool": call.function_id, "callID": call.id, "state": state }),
+                    );
                 }
                 ContentBlock::Image(_) => self.lost.push("a picture that a model made".to_owned()),
                 ContentBlock::FunctionResult(_) | ContentBlock::File(_) => {}
@@ -179,8 +182,7 @@ impl Messages {
         let usage = message.usage.clone().unwrap_or_default();
         let (input, output) = (usage.input.unwrap_or_default(), usage.output.unwrap_or_default());
         let cache = json!({ "read": usage.cache_read.unwrap_or_default(), "write": usage.cache_write.unwrap_or_default() });
-        let tokens =
-            json!({ "input": input, "output": output, "reasoning": usage.reasoning.unwrap_or_default(), "cache": cache });
+        let tokens = json!({ "input": input, "output": output, "reasoning": usage.reasoning.unwrap_or_default(), "cache": cache });
         let cost = usage.cost_usd.unwrap_or_default();
         let finish = if has_calls { "tool-calls" } else { "stop" };
         parts.push(json!({ "type": "step-finish", "reason": finish, "tokens": tokens, "cost": cost }));

@@ -63,8 +63,9 @@ impl<'a> Reading<'a> {
         let parts = record.get("parts").and_then(Value::as_array).cloned().unwrap_or_default();
         let at = info.pointer("/time/created").and_then(Value::as_i64).unwrap_or_default();
         // A picture is the user's, also when OpenCode has put it there at the user's word.
-        let is_synthetic =
-            |part: &&Value| part.get("synthetic") == Some(&Value::Bool(true)) && text(part, "type") == Some("text");
+        let is_synthetic = |part: &&Value| {
+            part.get("synthetic") == Some(&Value::Bool(true)) && text(part, "type") == Some("text")
+        };
         let content: Vec<ContentBlock> =
             parts.iter().filter(|part| !is_synthetic(part)).filter_map(content::block).collect();
         match text(&info, "role") {
@@ -79,7 +80,8 @@ impl<'a> Reading<'a> {
             Some("user") if !content.is_empty() => {
                 let message = AgentMessage::User(UserMessage { content, timestamp: at });
                 self.tell(&native, ID, vec![record], &message)?;
-                let given: Vec<ContentBlock> = parts.iter().filter(is_synthetic).filter_map(content::block).collect();
+                let given: Vec<ContentBlock> =
+                    parts.iter().filter(is_synthetic).filter_map(content::block).collect();
                 if given.is_empty() {
                     return Ok(());
                 }

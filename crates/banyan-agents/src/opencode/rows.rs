@@ -53,7 +53,8 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Source>, Problem> {
     }
     let columns = sessions.select(&["id", "time_updated"]);
     let counted = counted.join(" + ");
-    let rows = database.all(&format!("SELECT {columns}, {counted} AS counted FROM session ORDER BY rowid"), &[])?;
+    let rows =
+        database.all(&format!("SELECT {columns}, {counted} AS counted FROM session ORDER BY rowid"), &[])?;
     let source = |row: HashMap<String, Value>| {
         let changed = row.get("time_updated").and_then(Value::as_i64).unwrap_or_default();
         let stamp = sqlite::stamp(row.get("counted")?, changed);
@@ -66,7 +67,8 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Source>, Problem> {
 /// Reads one session: what the first generation of tables has of it, then what the second has. Neither sees the other's.
 pub(super) fn read(path: &Path, key: &str, mark: Option<&Mark>, sink: &mut dyn Sink) -> Result<Mark, Problem> {
     let database = Database::open(path)?;
-    let session = session(&database, key)?.ok_or_else(|| Problem::form(path, format!("no session {key} in it")))?;
+    let session =
+        session(&database, key)?.ok_or_else(|| Problem::form(path, format!("no session {key} in it")))?;
     let kin = kin(&database, &session, key)?;
     let mut reading = Reading::new(session, path, kin, mark, sink)?;
     let told = first(&database, key, &mut reading).and_then(|()| later(&database, key, &mut reading));
@@ -123,7 +125,8 @@ fn session(database: &Database, key: &str) -> Result<Option<Session>, Problem> {
     let mut info = Object::new();
     for (column, name) in SESSION {
         let value = row.remove(*column).unwrap_or_default();
-        let value = if ["model", "metadata", "permission", "revert"].contains(column) { parsed(&value) } else { value };
+        let value =
+            if ["model", "metadata", "permission", "revert"].contains(column) { parsed(&value) } else { value };
         if value.is_null() {
             continue;
         }

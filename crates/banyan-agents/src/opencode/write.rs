@@ -50,7 +50,8 @@ pub(super) fn session(session: &Outgoing, to: &Destination) -> Result<Written, P
     let bytes = serde_json::to_vec_pretty(&export).map_err(|error| Problem::form(&path, error.to_string()))?;
     write_new(&path, &bytes)?;
     let script = "opencode import \"$0\" && exec opencode -s \"$1\"";
-    let command = vec!["sh".to_owned(), "-c".to_owned(), script.to_owned(), path.display().to_string(), id.clone()];
+    let command =
+        vec!["sh".to_owned(), "-c".to_owned(), script.to_owned(), path.display().to_string(), id.clone()];
     Ok(Written { native_id: id, paths: vec![path], command, lost: messages.lost })
 }
 
@@ -80,7 +81,8 @@ fn info(session: &Outgoing, messages: &mut Messages, to: &Destination, id: &str)
     if !same_place {
         info.shift_remove("path");
     }
-    let known = |info: &Object, key: &str, otherwise: &str| info.get(key).cloned().unwrap_or_else(|| json!(otherwise));
+    let known =
+        |info: &Object, key: &str, otherwise: &str| info.get(key).cloned().unwrap_or_else(|| json!(otherwise));
     let mut metadata = info.get("metadata").filter(|metadata| metadata.is_object()).cloned().unwrap_or(json!({}));
     metadata[OWN] = json!(messages.own);
     let fields = [
@@ -108,8 +110,17 @@ fn insert(
     let tables = ["session", "message", "part"].map(|name| Table::of(&transaction, name));
     let [sessions, rows, parts] = tables;
     let (sessions, rows, parts) = (sessions?, rows?, parts?);
-    let is_known = sessions.takes(&["id", "project_id", "slug", "directory", "title", "version", "metadata", "time_created", "time_updated"])
-        && rows.takes(&["id", "session_id", "time_created", "time_updated", "data"])
+    let is_known = sessions.takes(&[
+        "id",
+        "project_id",
+        "slug",
+        "directory",
+        "title",
+        "version",
+        "metadata",
+        "time_created",
+        "time_updated",
+    ]) && rows.takes(&["id", "session_id", "time_created", "time_updated", "data"])
         && parts.takes(&["id", "message_id", "session_id", "time_created", "time_updated", "data"]);
     if !is_known {
         return Ok(None);

@@ -39,7 +39,11 @@ fn block(block: &ContentBlock) -> String {
         ContentBlock::Text(text) => short(&text.text),
         ContentBlock::Image(image) => format!("picture {} {}", image.mime, image.data.len()),
         ContentBlock::Thinking(thinking) => {
-            format!("thinks {}{}", short(&thinking.text), if thinking.signature.is_some() { " sealed" } else { "" })
+            format!(
+                "thinks {}{}",
+                short(&thinking.text),
+                if thinking.signature.is_some() { " sealed" } else { "" }
+            )
         }
         ContentBlock::FunctionCall(call) => {
             format!("calls {}#{} {}", call.function_id, last(&call.id), short(call.arguments.get()))
@@ -63,8 +67,11 @@ pub fn tree(session: &Session) -> Vec<String> {
     let of = |id: &banyan_model::EntryId| {
         session.entries.iter().position(|entry| entry.id() == id).map_or(0, |place| place + 1)
     };
-    let mut lines: Vec<String> =
-        session.entries.iter().map(|entry| format!("{} < {}", line(entry), entry.parent_id().map_or(0, of))).collect();
+    let mut lines: Vec<String> = session
+        .entries
+        .iter()
+        .map(|entry| format!("{} < {}", line(entry), entry.parent_id().map_or(0, of)))
+        .collect();
     lines.push(format!("leaf {}", session.leaf.as_ref().map_or(0, of)));
     lines
 }
