@@ -82,7 +82,7 @@ impl Database {
     ) -> Result<(), E> {
         let failed = |error| E::from(self.problem(&error));
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
-        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let mut rows = statement.query(with).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             take(object(row, &names).map_err(failed)?)?;

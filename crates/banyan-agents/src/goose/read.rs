@@ -69,10 +69,9 @@ impl<'a> Reading<'a> {
         self.count += 1;
         let number = self.count;
         self.teller.progress(record.to_string().len());
-        if let (Some(own), Some(id)) = (&self.session.own, text(&record, "id")) {
-            if own.made_up.iter().any(|made_up| made_up == id) {
-                return Ok(());
-            }
+        let made_up = self.session.own.as_ref().map(|own| own.made_up.as_slice()).unwrap_or_default();
+        if text(&record, "id").is_some_and(|id| made_up.iter().any(|made_up| made_up == id)) {
+            return Ok(());
         }
         let was_hidden = std::mem::replace(&mut self.hidden, flag(&record, "agentVisible") == Some(false));
         if !record.get("content").is_some_and(Value::is_array) {
@@ -135,7 +134,7 @@ impl<'a> Reading<'a> {
         let Some(Answer { records, results, number }) = self.open.take() else { return Ok(()) };
         let Some(first) = records.first() else { return Ok(()) };
         let content: Vec<ContentBlock> =
-            records.iter().flat_map(|record| items(record)).filter_map(content::block).collect();
+            records.iter().flat_map(items).filter_map(content::block).collect();
         if content.is_empty() {
             for record in records.clone() {
                 self.carry(record, number)?;

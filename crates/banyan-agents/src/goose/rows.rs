@@ -51,7 +51,7 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Source>, Problem> {
         database.all(&format!("SELECT {columns}, {counted} AS counted FROM sessions ORDER BY rowid"), &[])?;
     let source = |row: HashMap<String, Value>| {
         let changed = row.get("updated_at").and_then(Value::as_str).and_then(head::time).unwrap_or_default();
-        let name = row.get("name").and_then(Value::as_str).map_or(0, |name| crc(name));
+        let name = row.get("name").and_then(Value::as_str).map_or(0, crc);
         let size = row.get("counted").and_then(Value::as_u64).unwrap_or_default();
         let stamp = sqlite::stamp(&json!(size), changed.wrapping_add(name));
         let key = row.get("id")?.as_str()?.to_owned();
