@@ -8,8 +8,15 @@ use serde::{Deserialize, Serialize};
 use crate::{Env, Mark, Outgoing, Sink};
 
 /// All agents, in the order in which they are shown.
-pub static AGENTS: &[&dyn Agent] =
-    &[&crate::opencode::OpenCode, &crate::goose::Goose, &crate::cline::Cline, &crate::aider::Aider];
+pub static AGENTS: &[&dyn Agent] = &[
+    &crate::codex::Codex,
+    &crate::claude::Claude,
+    &crate::opencode::OpenCode,
+    &crate::goose::Goose,
+    &crate::pi::Pi,
+    &crate::cline::Cline,
+    &crate::aider::Aider,
+];
 
 /// The agent of a name.
 pub fn agent(id: &str) -> Option<&'static dyn Agent> {

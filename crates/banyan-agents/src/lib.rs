@@ -6,7 +6,9 @@
 mod agent;
 mod aider;
 mod build;
+mod claude;
 mod cline;
+mod codex;
 mod files;
 mod goose;
 mod ids;
@@ -15,13 +17,17 @@ mod native;
 mod opencode;
 mod outgoing;
 mod own;
+mod pi;
 mod place;
+mod records;
 mod sink;
 mod sqlite;
 mod story;
 mod teller;
+mod telling;
 
 pub use agent::{AGENTS, Agent, Destination, Problem, Source, Stamp, Written, agent};
+pub(crate) use ids::native_uuid;
 pub use ids::{entry_id, session_id};
 pub use lines::{Between, Line, Lines, Taken};
 pub use outgoing::Outgoing;

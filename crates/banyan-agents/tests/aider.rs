@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use banyan_agents::{Destination, Mark, Outgoing, Source, Written, agent};
 use banyan_model::SessionEntry;
 use common::generate::{plain_sessions, told};
-use common::transcript::{transcript, tree};
+use common::shown::{transcript, tree};
 use common::{Collected, Session};
 use proptest::prelude::*;
 

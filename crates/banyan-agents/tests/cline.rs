@@ -10,7 +10,7 @@ use banyan_agents::{Destination, Outgoing, Source, Written, agent};
 use banyan_model::SessionEntry;
 use common::Collected;
 use common::generate::{plain_sessions, told};
-use common::transcript::{transcript, tree};
+use common::shown::{transcript, tree};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

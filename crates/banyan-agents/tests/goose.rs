@@ -11,7 +11,7 @@ use banyan_agents::{Destination, Outgoing, Source, Written, agent};
 use banyan_model::SessionEntry;
 use common::Collected;
 use common::generate::{plain_sessions, told};
-use common::transcript::{transcript, tree};
+use common::shown::{transcript, tree};
 use proptest::prelude::*;
 use rusqlite::Connection;
 
@@ -285,6 +285,5 @@ proptest! {
 }
 
 fn is_only_thinking(entry: &SessionEntry) -> bool {
-    common::transcript::line(entry).starts_with("assistant: thinks")
-        && !common::transcript::line(entry).contains(" | ")
+    common::shown::line(entry).starts_with("assistant: thinks") && !common::shown::line(entry).contains(" | ")
 }

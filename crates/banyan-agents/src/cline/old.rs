@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{ID, ID_OLD, content, xml};
 use crate::teller::Teller;
-use crate::{Head, Mark, Problem, Sink, entry_id, native, session_id};
+use crate::{Head, Mark, Problem, Sink, entry_id, records, session_id};
 
 /// The elements that hold what a person typed.
 const TYPED: &[&str] = &["task", "feedback", "answer", "user_message"];
@@ -44,7 +44,7 @@ pub(super) fn task(path: &Path, mark: Option<&Mark>, sink: &mut dyn Sink) -> Res
         for (place, message) in told.iter().enumerate() {
             let id = entry_id(&teller.session(), &format!("message {number} {place}"));
             let records = if place == 0 { vec![record.clone()] } else { Vec::new() };
-            teller.message(id, false, Some(native::keep(ID_OLD, records, message)), message)?;
+            teller.message(id, false, Some(records::keep(ID_OLD, records, message)), message)?;
         }
         if told.is_empty() {
             let id = entry_id(&teller.session(), &format!("message {number} 0"));

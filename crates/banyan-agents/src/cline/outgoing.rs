@@ -9,7 +9,7 @@ use banyan_model::{
 use serde_json::{Value, json};
 
 use super::{ID, SESSION_RECORD, content};
-use crate::{Call, OWN, Outgoing, Own, Step, Story, native};
+use crate::{Call, OWN, Outgoing, Own, Step, Story, records};
 
 /// Messages as they stand in the file.
 pub(super) struct Messages {
@@ -80,7 +80,7 @@ impl Messages {
         if with.is_some_and(|with| kept.contains(with)) {
             return;
         }
-        let record = native::kept(ID, entry.origin.as_ref(), message).and_then(|kept| kept.into_iter().next());
+        let record = records::kept(ID, entry.origin.as_ref(), message).and_then(|kept| kept.into_iter().next());
         if let Some(mut record) = record {
             for item in record.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
                 put_together(item);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::head::Session;
 use super::{ID, SESSION_RECORD, content, manifest};
 use crate::teller::Teller;
-use crate::{Mark, OWN, Own, Problem, Sink, entry_id, native};
+use crate::{Mark, OWN, Own, Problem, Sink, entry_id, records};
 
 /// A session that is being read.
 struct Reading<'a> {
@@ -211,7 +211,7 @@ impl Reading<'_> {
     fn tell(&mut self, id: &EntryId, own: bool, record: Value, messages: &[AgentMessage]) -> Result<(), Problem> {
         for (place, message) in messages.iter().enumerate() {
             if place == 0 {
-                let origin = native::keep(ID, vec![record.clone()], message);
+                let origin = records::keep(ID, vec![record.clone()], message);
                 self.teller.message(id.clone(), own, Some(origin), message)?;
             } else {
                 // The record is kept once, with the first of the entries that it is.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{ID, SESSION, SESSION_RECORD, content};
 use crate::own::OwnIds;
-use crate::{Outcome, Outgoing, Step, Story, native};
+use crate::{Outcome, Outgoing, Step, Story, records};
 
 /// Messages in the form of the export.
 pub(super) struct Messages {
@@ -79,7 +79,7 @@ impl Messages {
             if row.is_some_and(|row| rows.contains(&row)) {
                 continue;
             }
-            if let Some(records) = native::kept(ID, entry.origin.as_ref(), &message) {
+            if let Some(records) = records::kept(ID, entry.origin.as_ref(), &message) {
                 rows.extend(records.iter().filter_map(|record| record.get("at")?.as_u64()));
                 let id = records.first().and_then(|first| first.get("id")?.as_str());
                 self.own.entries.extend(id.map(|id| (id.to_owned(), entry.id.clone())));

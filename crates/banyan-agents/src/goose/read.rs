@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::head::Session;
 use super::{ID, SESSION, SESSION_RECORD, content};
 use crate::teller::Teller;
-use crate::{Between, COMPACTION, Lines, Mark, Problem, Sink, Taken, entry_id, native};
+use crate::{Between, COMPACTION, Lines, Mark, Problem, Sink, Taken, entry_id, records};
 
 /// A session that is being read.
 pub(super) struct Reading<'a> {
@@ -133,8 +133,7 @@ impl<'a> Reading<'a> {
     fn close(&mut self) -> Result<(), Problem> {
         let Some(Answer { records, results, number }) = self.open.take() else { return Ok(()) };
         let Some(first) = records.first() else { return Ok(()) };
-        let content: Vec<ContentBlock> =
-            records.iter().flat_map(items).filter_map(content::block).collect();
+        let content: Vec<ContentBlock> = records.iter().flat_map(items).filter_map(content::block).collect();
         if content.is_empty() {
             for record in records.clone() {
                 self.carry(record, number)?;
@@ -169,7 +168,7 @@ impl<'a> Reading<'a> {
                 agent: None,
                 timestamp: at,
             });
-            let origin = native::keep(ID, records, &message);
+            let origin = records::keep(ID, records, &message);
             self.teller.message(id, own, Some(origin), &message)?;
         }
         for (record, number) in results {
@@ -221,7 +220,7 @@ impl<'a> Reading<'a> {
         let with = record.get("at").cloned().unwrap_or_default();
         for (place, message) in messages.iter().enumerate() {
             if place == 0 {
-                let origin = native::keep(ID, vec![record.clone()], message);
+                let origin = records::keep(ID, vec![record.clone()], message);
                 self.teller.message(id.clone(), own, Some(origin), message)?;
             } else {
                 // The row is kept once, with the first of the entries that it is.

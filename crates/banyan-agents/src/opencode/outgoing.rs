@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::ids::Ids;
 use super::{ID, SESSION, SESSION_RECORD, content};
 use crate::own::OwnIds;
-use crate::{Destination, Outgoing, Step, Story, native};
+use crate::{Destination, Outgoing, Step, Story, records};
 
 /// Enough ids for one writing.
 const IDS: usize = 1 << 20;
@@ -107,7 +107,7 @@ impl Messages {
             self.own.entries.insert(format!("{with} synthetic"), entry.id.clone());
             return;
         }
-        let kept = native::kept(ID, entry.origin.as_ref(), message).and_then(|kept| kept.into_iter().next());
+        let kept = records::kept(ID, entry.origin.as_ref(), message).and_then(|kept| kept.into_iter().next());
         let at = message.timestamp();
         match (message, kept) {
             (AgentMessage::FunctionResult(result), kept) => {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::head::{Kin, Session};
 use super::{ID, SESSION, SESSION_RECORD, content};
 use crate::teller::Teller;
-use crate::{COMPACTION, Mark, Problem, Sink, entry_id, native};
+use crate::{COMPACTION, Mark, Problem, Sink, entry_id, records};
 
 /// A session that is being read.
 pub(super) struct Reading<'a> {
@@ -150,7 +150,7 @@ impl<'a> Reading<'a> {
             return Ok(());
         }
         let (id, own) = self.entry(native);
-        let origin = native::keep(agent, records, message);
+        let origin = records::keep(agent, records, message);
         self.teller.message(id, own, Some(origin), message)
     }
 

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 pub mod generate;
+pub mod lines;
+pub mod shown;
 pub mod transcript;
 
 use std::collections::BTreeMap;
