@@ -11,10 +11,14 @@ use crate::{Env, Mark, Outgoing, Sink};
 pub static AGENTS: &[&dyn Agent] = &[
     &crate::codex::Codex,
     &crate::claude::Claude,
+    &crate::opencode::OpenCode,
+    &crate::goose::Goose,
     &crate::pi::Pi,
     &crate::gemini::Gemini,
     &crate::qwen::Qwen,
     &crate::copilot::Copilot,
+    &crate::cline::Cline,
+    &crate::aider::Aider,
 ];
 
 /// The agent of a name.
