@@ -56,6 +56,11 @@ impl Failure {
         Self::Storage(Refusal { code: code.to_owned(), message: message.into(), next: None })
     }
 
+    /// Whether it goes by this code.
+    pub(crate) fn is(&self, code: &str) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.code == code)
+    }
+
     /// The same, said of something.
     pub(crate) fn about(self, what: &str) -> Self {
         let about = |refusal: Refusal| Refusal { message: format!("{what}: {}", refusal.message), ..refusal };
