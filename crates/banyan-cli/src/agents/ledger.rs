@@ -20,7 +20,7 @@ const FEW: usize = 1000;
 const VERSION: u32 = 1;
 
 /// What tells a source from all others.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Key {
     agent: String,
     path: String,
@@ -51,10 +51,8 @@ pub(crate) struct Known {
 #[derive(Serialize, Deserialize)]
 struct Line<K, V> {
     v: u32,
-    #[serde(flatten)]
-    key: K,
-    #[serde(flatten)]
-    known: V,
+    of: K,
+    is: V,
 }
 
 /// What was imported from where.
@@ -78,7 +76,7 @@ impl Ledger {
             if let Ok(line) = serde_json::from_slice::<Line<Key, Known>>(&text)
                 && line.v == VERSION
             {
-                ledger.put(line.key, line.known);
+                ledger.put(line.of, line.is);
             }
             text.clear();
         }
@@ -169,7 +167,7 @@ impl Ledger {
 }
 
 fn write_line(key: &Key, known: &Known, lines: &mut Vec<u8>) -> io::Result<()> {
-    serde_json::to_writer(&mut *lines, &Line { v: VERSION, key, known })?;
+    serde_json::to_writer(&mut *lines, &Line { v: VERSION, of: key, is: known })?;
     lines.push(b'\n');
     Ok(())
 }
@@ -187,7 +185,8 @@ mod tests {
 
     fn known(title: &str) -> Known {
         let told = Told { title: title.to_owned(), ..Told::default() };
-        Known { stamp: None, mark: None, sessions: BTreeMap::from([("s".into(), vec![told])]) }
+        let mark = Mark(serde_json::from_str(r#"{"offset":7,"of":[1.50]}"#).unwrap());
+        Known { stamp: Some(Stamp { size: 1, changed: 2 }), mark: Some(mark), sessions: BTreeMap::from([("s".into(), vec![told])]) }
     }
 
     #[test]

@@ -66,6 +66,9 @@ pub(crate) fn belongs(path: &Path, agent: &dyn Agent) -> bool {
 
 fn gather(path: &Path, depth: usize, places: &mut Vec<Place>) {
     let beginning = beginning_of(path);
+    if banyan::session_log::recognise(&beginning) || banyan::batch::recognise(&beginning) {
+        return;
+    }
     let agents = AGENTS.iter().filter(|agent| agent.recognise(path, &beginning));
     // A file has one writer; a folder may be home to several.
     let known = agents.take(if path.is_dir() { usize::MAX } else { 1 });
