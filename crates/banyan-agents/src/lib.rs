@@ -5,16 +5,21 @@
 
 mod agent;
 mod build;
+mod codex;
 mod files;
+mod gemini;
 mod ids;
 mod lines;
+mod native;
 mod outgoing;
 mod own;
+mod parts;
 mod place;
 mod sink;
 mod story;
 
 pub use agent::{AGENTS, Agent, Destination, Problem, Source, Stamp, Written, agent};
+pub(crate) use ids::native_uuid;
 pub use ids::{entry_id, session_id};
 pub use lines::{Between, Line, Lines, Taken};
 pub use outgoing::Outgoing;

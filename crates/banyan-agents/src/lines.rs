@@ -55,6 +55,8 @@ pub struct Lines {
     place: Between,
     /// Whether the file is another one than it was, so that the reading began again.
     anew: bool,
+    /// No line that begins here or later is read.
+    end: u64,
 }
 
 impl Lines {
@@ -66,6 +68,7 @@ impl Lines {
             reader: BufReader::with_capacity(1 << 18, file),
             place: from,
             anew: false,
+            end: u64::MAX,
         };
         let before = lines.fingerprint(from.offset).map_err(|error| Problem::io(path, error))?;
         if before != Some(from.before) && from.offset > 0 {
@@ -82,6 +85,20 @@ impl Lines {
         self.anew
     }
 
+    /// Leaves out whatever begins at this offset or later.
+    #[must_use]
+    pub fn until(mut self, end: u64) -> Self {
+        self.end = end;
+        self
+    }
+
+    /// A place in the file that an earlier line said it begins at, to be found again later.
+    pub(crate) fn between(path: &Path, offset: u64, lines: u64) -> Result<Between, Problem> {
+        let mut opened = Self::open(path, Between::default())?;
+        let before = opened.fingerprint(offset).map_err(|error| Problem::io(path, error))?;
+        Ok(Between { offset, lines, before: before.unwrap_or_default() })
+    }
+
     /// Gives every line to `take`, and tells the sink of those that are no records. A line that is torn and has another record
     /// glued to it gives that record. Gives the place to go on from: a last line that is not finished is left for the next time.
     pub fn each(
@@ -90,7 +107,7 @@ impl Lines {
         mut take: impl FnMut(&Line<'_>, &mut dyn Sink) -> Result<Taken, Problem>,
     ) -> Result<Between, Problem> {
         let mut bytes = Vec::new();
-        loop {
+        while self.place.offset < self.end {
             bytes.clear();
             let read = read_line(&mut self.reader, &mut bytes).map_err(|error| Problem::io(&self.path, error))?;
             if read.bytes == 0 {

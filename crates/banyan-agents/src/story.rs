@@ -3,8 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use banyan_model::{
-    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, EntryId, FunctionCallBlock,
-    FunctionResultMessage, SessionEntry,
+    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, EntryId, FunctionCallBlock, SessionEntry,
 };
 
 use crate::{AGENTS, Outgoing};

@@ -3,6 +3,10 @@
 #![allow(dead_code, unreachable_pub, reason = "each test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+pub mod generate;
+pub mod lines;
+pub mod transcript;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

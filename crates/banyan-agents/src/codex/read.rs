@@ -1,0 +1,475 @@
+//! One rollout, line by line.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+
+use banyan_model::{
+    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, EntryId, FunctionResultMessage, Json,
+    SessionEntry, SessionId, StopReason, ThinkingBlock, Usage, UserMessage,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::events::{Event, TokenUsage};
+use super::items::{self, Item};
+use super::meta::Telling;
+use crate::build::{Place, millis};
+use crate::lines::{Line, Taken};
+use crate::native::{self, Native, take_own, take_text};
+use crate::{COMPACTION, Own, Problem, Sink, entry_id};
+
+/// So many records may stand between the items of one response before it is told without waiting for more.
+const WAITING: usize = 64;
+/// So many turns back a rollback is understood.
+const TURNS: usize = 64;
+
+/// A line of a rollout. The oldest versions wrote items without anything around them.
+#[derive(Deserialize)]
+pub(super) struct Envelope<'a> {
+    #[serde(borrow, default)]
+    timestamp: Option<Cow<'a, str>>,
+    #[serde(default)]
+    pub(super) ordinal: Option<u64>,
+    #[serde(borrow, default, rename = "type")]
+    pub(super) kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) payload: Option<&'a RawValue>,
+    #[serde(default)]
+    x_banyan: Option<Own>,
+}
+
+/// What a reading has to remember between two lines.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct State {
+    /// The entry that the next one follows.
+    pub(super) tip: Option<EntryId>,
+    model: String,
+    /// Whether usage comes in records of its own, so that counts in events are only repetitions.
+    records: bool,
+    /// The total of the last count of tokens.
+    total: u64,
+    /// Usage that was told before the response that it belongs to.
+    held: Option<Usage>,
+    /// The functions of calls that have no result yet.
+    calls: BTreeMap<String, String>,
+    /// Where the last turns began.
+    turns: VecDeque<Option<EntryId>>,
+    at: i64,
+}
+
+impl State {
+    /// When the last line was written.
+    pub(super) fn at(&self) -> i64 {
+        self.at
+    }
+}
+
+/// A model's response that may not be complete.
+struct Response {
+    id: EntryId,
+    own: Option<EntryId>,
+    parent: Option<EntryId>,
+    at: i64,
+    natives: Vec<Native>,
+    content: Vec<ContentBlock>,
+    usage: Option<Usage>,
+    model: String,
+    /// What was read after it began. Told behind it.
+    behind: Vec<(u64, SessionEntry)>,
+    /// Where its newest part stands.
+    newest: u64,
+    told: bool,
+    /// Where it begins, and what was remembered there.
+    offset: u64,
+    line: u64,
+    before: State,
+}
+
+/// Reads the lines of one rollout into a session.
+pub(super) struct Rollout<'a> {
+    pub(super) session: SessionId,
+    /// The rollout's own id: it and a line's number make an entry's id.
+    pub(super) id: String,
+    pub(super) telling: &'a mut Telling,
+    /// Whatever begins before was told in an earlier reading.
+    pub(super) told: u64,
+    /// Records from this ordinal on are left out.
+    pub(super) end: u64,
+    pub(super) state: State,
+    response: Option<Response>,
+}
+
+impl<'a> Rollout<'a> {
+    pub(super) fn new(session: SessionId, id: &str, telling: &'a mut Telling, state: State) -> Self {
+        Self { session, id: id.to_owned(), telling, told: 0, end: u64::MAX, state, response: None }
+    }
+
+    /// Takes a line.
+    pub(super) fn line(&mut self, line: &Line<'_>, sink: &mut dyn Sink) -> Result<Taken, Problem> {
+        let envelope: Envelope<'_> = match serde_json::from_str(&line.text) {
+            Ok(envelope) => envelope,
+            Err(error) => return Ok(Taken::NotARecord(error.to_string())),
+        };
+        if envelope.ordinal.is_some_and(|ordinal| ordinal >= self.end)
+            || envelope.x_banyan.as_ref().is_some_and(|own| own.made_up)
+        {
+            return Ok(Taken::Yes);
+        }
+        if let Some(at) = envelope.timestamp.as_deref().and_then(millis) {
+            self.state.at = at;
+        }
+        let record = Record { line, own: envelope.x_banyan.and_then(|own| own.entry) };
+        match (envelope.kind.as_deref(), envelope.payload) {
+            (Some("response_item"), Some(_)) => self.item(&record, sink),
+            (Some("event_msg"), Some(payload)) => self.event(&record, payload, sink),
+            (Some("token_usage_record"), Some(payload)) => {
+                let usage: TokenUsage = serde_json::from_str(payload.get()).unwrap_or_default();
+                self.state.records = true;
+                self.usage(usage.usage(), &record);
+                self.custom("token_usage_record", &record, sink)?;
+                self.close(sink)
+            }
+            (Some("turn_context"), Some(payload)) => {
+                #[derive(Deserialize)]
+                struct Model {
+                    model: String,
+                }
+                if let Ok(Model { model }) = serde_json::from_str(payload.get()) {
+                    self.telling.model(&model);
+                    self.state.model = model;
+                }
+                self.custom("turn_context", &record, sink)
+            }
+            (Some("compacted"), Some(payload)) => self.compacted(&record, payload, sink),
+            (Some(kind), Some(_)) => self.custom(kind, &record, sink),
+            (Some(_), None) => self.item(&record, sink),
+            (None, _) => self.custom("record", &record, sink),
+        }?;
+        Ok(Taken::Yes)
+    }
+
+    /// The end of the file: tells what is still open. Gives where to go on from and what to remember there.
+    pub(super) fn finish(mut self, sink: &mut dyn Sink) -> Result<(Option<(u64, u64)>, State, State), Problem> {
+        self.close(sink)?;
+        let now = self.state;
+        Ok(match self.response {
+            Some(response) => (Some((response.offset, response.line - 1)), response.before, now),
+            None => (None, now.clone(), now),
+        })
+    }
+
+    fn item(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<(), Problem> {
+        let Ok(mut value) = serde_json::from_str::<Value>(&record.line.text) else {
+            return self.custom("response_item", record, sink);
+        };
+        take_own(&mut value);
+        let bare = value.get("payload").is_none();
+        let item = if bare { items::take(&mut value) } else { items::take(&mut value["payload"]) };
+        match item {
+            Item::Assistant(content) => self.response(record, value, content, sink),
+            Item::User(content) => {
+                self.close(sink)?;
+                self.state.turns.push_back(self.state.tip.clone());
+                if self.state.turns.len() > TURNS {
+                    self.state.turns.pop_front();
+                }
+                self.telling.said(&content, sink)?;
+                let message = AgentMessage::User(UserMessage { content, timestamp: self.state.at });
+                self.message(record, value, &message, sink)
+            }
+            Item::Context(kind, content) => {
+                self.close(sink)?;
+                let custom_type = format!("codex.{kind}");
+                let timestamp = self.state.at;
+                let message = CustomMessage { custom_type, content, display: None, details: None, timestamp };
+                self.message(record, value, &AgentMessage::Custom(message), sink)
+            }
+            Item::Result { call, content, is_error } => {
+                self.close(sink)?;
+                let message = FunctionResultMessage {
+                    function_id: self.state.calls.remove(&call).unwrap_or_default(),
+                    function_call_id: call,
+                    content,
+                    details: Json::null(),
+                    is_error,
+                    timestamp: self.state.at,
+                };
+                self.message(record, value, &AgentMessage::FunctionResult(message), sink)
+            }
+            Item::Other if bare => self.custom("record", record, sink),
+            Item::Other => self.custom("response_item", record, sink),
+        }
+    }
+
+    /// One more item of a model's response.
+    fn response(
+        &mut self,
+        record: &Record<'_>,
+        value: Value,
+        content: Vec<ContentBlock>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Problem> {
+        for block in &content {
+            if let ContentBlock::FunctionCall(call) = block {
+                self.state.calls.insert(call.id.clone(), call.function_id.clone());
+            }
+        }
+        let goes_on = self.response.as_ref().is_some_and(|open| !open.told && open.own == record.own);
+        if !goes_on {
+            self.close(sink)?;
+            let id = self.entry_id(record);
+            let parent = self.state.tip.clone();
+            let before = self.state.clone();
+            self.response = Some(Response {
+                id: id.clone(),
+                own: record.own.clone(),
+                parent,
+                at: self.state.at,
+                natives: Vec::new(),
+                content: Vec::new(),
+                usage: self.state.held.take(),
+                model: self.state.model.clone(),
+                behind: Vec::new(),
+                newest: 0,
+                told: false,
+                offset: record.line.offset,
+                line: record.line.number,
+                before,
+            });
+            self.state.tip = Some(id);
+        }
+        if let Some(open) = &mut self.response {
+            open.newest = record.line.offset;
+            open.natives.push(Native { line: record.line.number, record: value });
+            open.content.extend(content);
+        }
+        Ok(())
+    }
+
+    fn usage(&mut self, usage: Usage, record: &Record<'_>) {
+        match &mut self.response {
+            Some(latest) if latest.usage.is_none() => {
+                latest.usage = Some(usage);
+                latest.newest = record.line.offset;
+            }
+            _ => self.state.held = (!self.state.records).then_some(usage),
+        }
+    }
+
+    fn event(&mut self, record: &Record<'_>, payload: &RawValue, sink: &mut dyn Sink) -> Result<(), Problem> {
+        let event: Event<'_> = serde_json::from_str(payload.get()).unwrap_or_default();
+        if let Some(error) = event.failure() {
+            self.close(sink)?;
+            return self.failed(record, error, sink);
+        }
+        match event.kind.as_ref() {
+            "agent_reasoning" if record.own.is_some() => self.own_thinking(record, sink),
+            "token_count" => {
+                if let Some((total, usage)) = event.count().filter(|(total, _)| *total != self.state.total) {
+                    self.state.total = total;
+                    if !self.state.records {
+                        self.usage(usage, record);
+                        let told = self.response.as_ref().is_some_and(|latest| latest.told);
+                        if told {
+                            self.tell_response(sink)?;
+                        }
+                    }
+                }
+                // A count that we wrote ourselves says only what the response used.
+                if record.own.is_some() { Ok(()) } else { self.custom("event_msg", record, sink) }
+            }
+            "task_started" | "task_complete" | "turn_aborted" | "user_message" | "thread_rolled_back" => {
+                self.close(sink)?;
+                self.custom("event_msg", record, sink)?;
+                for _ in 0..event.rolled_back() {
+                    if let Some(tip) = self.state.turns.pop_back() {
+                        self.state.tip = tip;
+                    }
+                }
+                Ok(())
+            }
+            _ => self.custom("event_msg", record, sink),
+        }
+    }
+
+    /// Thinking that came from elsewhere, which we wrote as an event: Codex does not send it.
+    fn own_thinking(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<(), Problem> {
+        let Ok(mut value) = serde_json::from_str::<Value>(&record.line.text) else {
+            return self.custom("event_msg", record, sink);
+        };
+        take_own(&mut value);
+        let text = take_text(&mut value["payload"], "text").unwrap_or_default();
+        let thinking = ContentBlock::Thinking(ThinkingBlock { text, signature: None });
+        self.response(record, value, vec![thinking], sink)
+    }
+
+    /// A turn that failed: a response without content.
+    fn failed(&mut self, record: &Record<'_>, error: String, sink: &mut dyn Sink) -> Result<(), Problem> {
+        let Ok(mut value) = serde_json::from_str::<Value>(&record.line.text) else {
+            return self.custom("event_msg", record, sink);
+        };
+        take_own(&mut value);
+        let message = AgentMessage::Assistant(AssistantMessage {
+            content: Vec::new(),
+            model: self.state.model.clone(),
+            provider: self.telling.provider(),
+            stop_reason: StopReason::Error,
+            native_stop_reason: None,
+            error_kind: None,
+            error_message: Some(error),
+            usage: None,
+            warnings: None,
+            agent: None,
+            timestamp: self.state.at,
+        });
+        self.message(record, value, &message, sink)
+    }
+
+    fn compacted(&mut self, record: &Record<'_>, payload: &RawValue, sink: &mut dyn Sink) -> Result<(), Problem> {
+        self.close(sink)?;
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Compacted {
+            message: String,
+        }
+        let Compacted { message } = serde_json::from_str(payload.get()).unwrap_or_default();
+        let Some(details) = record.json() else { return self.custom("compacted", record, sink) };
+        let message = AgentMessage::Custom(CustomMessage {
+            custom_type: COMPACTION.to_owned(),
+            content: vec![ContentBlock::text(message)],
+            display: None,
+            details: Some(details),
+            timestamp: self.state.at,
+        });
+        self.message(record, Value::Null, &message, sink)
+    }
+
+    /// A message that is one line.
+    fn message(
+        &mut self,
+        record: &Record<'_>,
+        value: Value,
+        message: &AgentMessage,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Problem> {
+        let place = self.place(record, value);
+        let entry = place.message(message)?;
+        self.push(record.line.offset, entry, sink)
+    }
+
+    /// A record that is no message.
+    fn custom(&mut self, kind: &str, record: &Record<'_>, sink: &mut dyn Sink) -> Result<(), Problem> {
+        let Some(data) = record.json() else {
+            sink.note(record.note("the record is too deep or too odd to be kept"));
+            return Ok(());
+        };
+        let entry = self.place(record, Value::Null).custom(format!("codex.{kind}"), data);
+        self.push(record.line.offset, entry, sink)
+    }
+
+    fn place(&self, record: &Record<'_>, value: Value) -> Place {
+        let origin = native::origin("codex", vec![Native { line: record.line.number, record: value }]);
+        let parent = self.state.tip.clone();
+        Place { id: self.entry_id(record), parent, at: self.state.at, revision: 0, origin: Some(origin) }
+    }
+
+    fn entry_id(&self, record: &Record<'_>) -> EntryId {
+        let made = || entry_id(&self.session, &format!("{}:{}", self.id, record.line.number));
+        record.own.clone().unwrap_or_else(made)
+    }
+
+    /// Tells an entry, or keeps it until the response before it is told.
+    fn push(&mut self, offset: u64, entry: SessionEntry, sink: &mut dyn Sink) -> Result<(), Problem> {
+        self.state.tip = Some(entry.id().clone());
+        if let Some(open) = self.response.as_mut().filter(|open| !open.told) {
+            open.behind.push((offset, entry));
+            let full = open.behind.len() >= WAITING;
+            return if full { self.close(sink) } else { Ok(()) };
+        }
+        self.tell(offset, entry, sink)
+    }
+
+    fn tell(&self, offset: u64, entry: SessionEntry, sink: &mut dyn Sink) -> Result<(), Problem> {
+        if offset >= self.told {
+            sink.entry(&self.session, entry)?;
+        }
+        Ok(())
+    }
+
+    /// The response is complete: tells it, and what stands behind it. Its usage may still come.
+    fn close(&mut self, sink: &mut dyn Sink) -> Result<(), Problem> {
+        if self.response.as_ref().is_none_or(|response| response.told) {
+            return Ok(());
+        }
+        self.tell_response(sink)?;
+        let Some(response) = &mut self.response else { return Ok(()) };
+        response.told = true;
+        for (offset, entry) in std::mem::take(&mut response.behind) {
+            self.tell(offset, entry, sink)?;
+        }
+        self.response = self.response.take().filter(|response| response.usage.is_none());
+        Ok(())
+    }
+
+    fn tell_response(&mut self, sink: &mut dyn Sink) -> Result<(), Problem> {
+        let provider = self.telling.provider();
+        let Some(response) = &self.response else { return Ok(()) };
+        let calls = response.content.iter().any(|block| matches!(block, ContentBlock::FunctionCall(_)));
+        let message = AgentMessage::Assistant(AssistantMessage {
+            content: response.content.clone(),
+            model: response.model.clone(),
+            provider,
+            stop_reason: if calls { StopReason::FunctionCall } else { StopReason::End },
+            native_stop_reason: None,
+            error_kind: None,
+            error_message: None,
+            usage: response.usage.clone(),
+            warnings: None,
+            agent: None,
+            timestamp: response.at,
+        });
+        let parts = response.natives.len() as u64 + u64::from(response.usage.is_some());
+        let place = Place {
+            id: response.id.clone(),
+            parent: response.parent.clone(),
+            at: response.at,
+            revision: parts.saturating_sub(1),
+            origin: Some(native::origin("codex", response.natives.clone())),
+        };
+        self.tell(response.newest, place.message(&message)?, sink)
+    }
+}
+
+/// A line, and the entry that we wrote it for.
+struct Record<'a> {
+    line: &'a Line<'a>,
+    own: Option<EntryId>,
+}
+
+impl Record<'_> {
+    /// The record as it is, without what we added.
+    fn json(&self) -> Option<Json> {
+        if self.own.is_none() {
+            return Json::from_text(&self.line.text).ok();
+        }
+        let mut value: Value = serde_json::from_str(&self.line.text).ok()?;
+        take_own(&mut value);
+        Json::of(&value).ok()
+    }
+
+    fn note(&self, what: &str) -> crate::Note {
+        crate::Note { place: format!("line {}", self.line.number), what: what.to_owned(), lost: true }
+    }
+}
+
+/// The id that a rollout's name ends in, and the thread that it belongs to.
+pub(super) fn ids_of(path: &Path) -> (String, String) {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let stem = stem.strip_suffix(".jsonl").unwrap_or(stem);
+    let ids = stem.strip_prefix("rollout-").and_then(|rest| rest.get(20..)).filter(|ids| ids.len() >= 36);
+    let ids = ids.unwrap_or(stem);
+    let (thread, own) = ids.split_once('_').unwrap_or((ids, ids));
+    (own.to_owned(), thread.to_owned())
+}
