@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use banyan_model::Usage;
+use banyan_model::{EntryId, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use crate::Own;
 
 /// An event, as far as anybody looks.
 #[derive(Deserialize, Default)]
@@ -17,6 +19,7 @@ pub(super) struct Event<'a> {
     #[serde(borrow)]
     error: Option<&'a RawValue>,
     num_turns: Option<u64>,
+    x_banyan: Option<Own>,
 }
 
 #[derive(Deserialize)]
@@ -68,6 +71,16 @@ impl TokenUsage {
 }
 
 impl Event<'_> {
+    /// Whether we wrote it as a part of a response.
+    pub(super) fn is_own(&self) -> bool {
+        self.x_banyan.is_some()
+    }
+
+    /// The response that it is a part of.
+    pub(super) fn entry(&self) -> Option<EntryId> {
+        self.x_banyan.as_ref()?.entry.clone()
+    }
+
     /// Why the turn failed, if it did.
     pub(super) fn failure(&self) -> Option<String> {
         if self.kind != "task_complete" {

@@ -76,7 +76,7 @@ impl<'a> Foreign<'a> {
                     self.lose("thinking, which Codex takes back only with its own seal: it is shown and not sent");
                     let mut line =
                         line(at, "event_msg", json!({ "type": "agent_reasoning", "text": thinking.text }));
-                    put_own(&mut line, &self.own(Some(entry)));
+                    put_own(&mut line["payload"], &self.own(Some(entry)));
                     lines.push(line);
                     continue;
                 }
@@ -118,7 +118,7 @@ impl<'a> Foreign<'a> {
         add(&mut self.total.reasoning, usage.reasoning);
         let info = json!({ "total_token_usage": tokens(&self.total), "last_token_usage": tokens(usage) });
         let mut line = line(at, "event_msg", json!({ "type": "token_count", "info": info, "rate_limits": null }));
-        put_own(&mut line, &self.own(Some(entry)));
+        put_own(&mut line["payload"], &self.own(Some(entry)));
         (!self.paginated).then_some(line)
     }
 

@@ -150,12 +150,14 @@ impl<'a> Rollout<'a> {
         Ok(Taken::Yes)
     }
 
-    /// The end of the file: tells what is still open. Gives where to go on from and what to remember there.
+    /// The end of the file: tells what is still open. Gives where to go on from, what to remember there, and what is so now.
     pub(super) fn finish(mut self, sink: &mut dyn Sink) -> Result<(Option<(u64, u64)>, State, State), Problem> {
+        // More of an open response may come, so it is read again from its beginning.
+        let open = self.response.as_ref().map(|open| ((open.offset, open.line - 1), open.before.clone()));
         self.close(sink)?;
         let now = self.state;
-        Ok(match self.response {
-            Some(response) => (Some((response.offset, response.line - 1)), response.before, now),
+        Ok(match open {
+            Some((from, before)) => (Some(from), before, now),
             None => (None, now.clone(), now),
         })
     }
@@ -265,7 +267,7 @@ impl<'a> Rollout<'a> {
             return self.failed(record, error, sink);
         }
         match event.kind.as_ref() {
-            "agent_reasoning" if record.own.is_some() => self.own_thinking(record, sink),
+            "agent_reasoning" if event.is_own() => self.own_thinking(record, event.entry(), sink),
             "token_count" => {
                 if let Some((total, usage)) = event.count().filter(|(total, _)| *total != self.state.total) {
                     self.state.total = total;
@@ -278,7 +280,7 @@ impl<'a> Rollout<'a> {
                     }
                 }
                 // A count that we wrote ourselves says only what the response used.
-                if record.own.is_some() { Ok(()) } else { self.custom("event_msg", record, sink) }
+                if event.is_own() { Ok(()) } else { self.custom("event_msg", record, sink) }
             }
             "task_started" | "task_complete" | "turn_aborted" | "user_message" | "thread_rolled_back" => {
                 self.close(sink)?;
@@ -295,14 +297,20 @@ impl<'a> Rollout<'a> {
     }
 
     /// Thinking that came from elsewhere, which we wrote as an event: Codex does not send it.
-    fn own_thinking(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<(), Problem> {
+    fn own_thinking(
+        &mut self,
+        record: &Record<'_>,
+        entry: Option<EntryId>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Problem> {
         let Ok(mut value) = serde_json::from_str::<Value>(&record.line.text) else {
             return self.custom("event_msg", record, sink);
         };
-        take_own(&mut value);
+        take_own(&mut value["payload"]);
         let text = take_text(&mut value["payload"], "text").unwrap_or_default();
         let thinking = ContentBlock::Thinking(ThinkingBlock { text, signature: None });
-        self.response(record, value, vec![thinking], sink)
+        let record = Record { line: record.line, own: record.own.clone().or(entry) };
+        self.response(&record, value, vec![thinking], sink)
     }
 
     /// A turn that failed: a response without content.

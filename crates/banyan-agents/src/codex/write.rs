@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use banyan_model::{AgentMessage, ContentBlock, EntryId, SessionEntry};
+use banyan_model::{AgentMessage, ContentBlock, EntryId, SessionEntry, SessionId};
 use serde_json::{Value, json};
 
 use super::foreign::{Foreign, line};
@@ -116,7 +116,7 @@ impl Rollout {
     /// All entries of the active path: as they were written once, or as Codex would write them.
     fn path(&mut self, session: &Outgoing) {
         let path = session.path();
-        let is_own = |entry: &&SessionEntry| own_lines(entry).is_some();
+        let is_own = |entry: &&SessionEntry| own_lines(entry, &session.meta.session_id).is_some();
         let mut steps: HashMap<EntryId, Step> = HashMap::new();
         if !path.iter().all(is_own) {
             let story = Story::of(session);
@@ -129,7 +129,7 @@ impl Rollout {
         let mut foreign = Foreign::new(session, self.paginated);
         for entry in path {
             self.first_said = self.first_said.take().or_else(|| first_text(entry));
-            let lines = match own_lines(entry) {
+            let lines = match own_lines(entry, &session.meta.session_id) {
                 Some(lines) => lines,
                 None => {
                     self.settle_run();
@@ -209,7 +209,7 @@ fn first_text(entry: &SessionEntry) -> Option<String> {
 }
 
 /// The lines that an entry was read from, with their places, if it was and if they still fit what it says.
-fn own_lines(entry: &SessionEntry) -> Option<Vec<(u64, Value)>> {
+fn own_lines(entry: &SessionEntry, session: &SessionId) -> Option<Vec<(u64, Value)>> {
     let natives = natives(entry, "codex")?;
     let lines = match entry {
         SessionEntry::Custom(entry) => {
@@ -235,6 +235,10 @@ fn own_lines(entry: &SessionEntry) -> Option<Vec<(u64, Value)>> {
                     if text_at(event, "type") == "agent_reasoning" {
                         let ContentBlock::Thinking(thinking) = blocks.next()? else { return None };
                         event["text"] = thinking.text.into();
+                        put_own(
+                            event,
+                            &Own { session: session.clone(), entry: Some(entry.id.clone()), made_up: false },
+                        );
                     }
                 } else {
                     let bare = record.get("payload").is_none();
