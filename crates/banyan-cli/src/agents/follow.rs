@@ -133,7 +133,7 @@ impl Follow<'_> {
                 // What could not be read is tried again when it has changed.
                 if failed.get(&Key::of(source)) != Some(&source.stamp) {
                     let known = lock(self.ledger).get(source).cloned().unwrap_or_default();
-                    jobs.push(Job { agent: found.place.agent, source: source.clone(), known });
+                    jobs.push(Job { agent: found.place.agent, source: source.clone(), bytes: 0, known });
                 }
             }
         }

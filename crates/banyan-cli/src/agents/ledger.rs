@@ -186,7 +186,11 @@ mod tests {
     fn known(title: &str) -> Known {
         let told = Told { title: title.to_owned(), ..Told::default() };
         let mark = Mark(serde_json::from_str(r#"{"offset":7,"of":[1.50]}"#).unwrap());
-        Known { stamp: Some(Stamp { size: 1, changed: 2 }), mark: Some(mark), sessions: BTreeMap::from([("s".into(), vec![told])]) }
+        Known {
+            stamp: Some(Stamp { size: 1, changed: 2 }),
+            mark: Some(mark),
+            sessions: BTreeMap::from([("s".into(), vec![told])]),
+        }
     }
 
     #[test]

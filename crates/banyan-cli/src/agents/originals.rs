@@ -1,7 +1,7 @@
 //! The original bytes of sources, kept as attachments of their sessions when somebody asks for it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use banyan::content_of;
 use banyan::model::{ListAttachmentsRequest, PutAttachmentRequest, SessionId};
@@ -9,6 +9,7 @@ use banyan_agents::{Note, Source};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use super::survey::files_of;
 use crate::calls::ask;
 use crate::client::Client;
 use crate::failure::Failure;
@@ -26,11 +27,10 @@ pub(super) fn keep(
     notes: &mut Vec<Note>,
 ) -> Result<(), Failure> {
     let mut left_out = |what: String| notes.push(Note { place: String::new(), what, lost: true });
-    if source.key.is_some() {
+    let Some(files) = files_of(source) else {
         left_out("the original is a part of a database, and is not kept".to_owned());
         return Ok(());
-    }
-    let files = files_of(&source.path);
+    };
     if files.len() > MOST {
         left_out(format!("the original has more than {MOST} files, and is not kept"));
         return Ok(());
@@ -73,15 +73,4 @@ fn put(client: &dyn Client, session: &SessionId, file: &Path, bytes: &[u8]) -> R
     let data = STANDARD.encode(bytes);
     ask(client, &PutAttachmentRequest { session_id: session.clone(), name, mime: mime.to_owned(), data })?;
     Ok(())
-}
-
-/// The file, or the files in the folder, by name.
-fn files_of(path: &Path) -> Vec<PathBuf> {
-    if !path.is_dir() {
-        return vec![path.to_owned()];
-    }
-    let entries = fs::read_dir(path).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<PathBuf> = entries.filter(|path| path.is_file() && !path.is_symlink()).collect();
-    files.sort();
-    files
 }

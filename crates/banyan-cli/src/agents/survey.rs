@@ -114,6 +114,29 @@ pub(crate) fn look(place: &Place, ledger: &Ledger, since: Option<i64>) -> Found 
     }
 }
 
+/// The files of a source: its own, those in its folder, and those that its key names. None if it is a part of a database.
+pub(crate) fn files_of(source: &Source) -> Option<Vec<PathBuf>> {
+    let mut files = vec![source.path.clone()];
+    if source.path.is_dir() {
+        let below = fs::read_dir(&source.path).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        files = below.filter(|path| path.is_file() && !path.is_symlink()).collect();
+        files.sort();
+    }
+    for more in source.key.iter().flat_map(|key| key.lines()).map(PathBuf::from) {
+        if !more.is_absolute() || !more.is_file() {
+            return if source.path.is_dir() { Some(files) } else { None };
+        }
+        files.push(more);
+    }
+    Some(files)
+}
+
+/// How many bytes a source has; none if it is a part of a database.
+pub(crate) fn bytes_of(source: &Source) -> Option<u64> {
+    let bytes = |file: &PathBuf| file.metadata().map_or(0, |metadata| metadata.len());
+    files_of(source).map(|files| files.iter().map(bytes).sum())
+}
+
 fn news(source: &Source, known: Option<&Known>) -> News {
     match known.and_then(|known| known.stamp) {
         None => News::New,

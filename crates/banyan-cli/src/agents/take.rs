@@ -26,6 +26,8 @@ const TIME: Duration = Duration::from_secs(1);
 pub(crate) struct Job {
     pub(crate) agent: &'static dyn Agent,
     pub(crate) source: Source,
+    /// How large it is.
+    pub(crate) bytes: u64,
     pub(crate) known: Known,
 }
 
@@ -115,7 +117,7 @@ fn read(
     how: How,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Done, Failure> {
-    let Job { agent, source, known } = job;
+    let Job { agent, source, bytes, known } = job;
     let Known { stamp, mark, sessions } = known;
     let key = Key::of(&source);
     let mut read = 0;
@@ -132,8 +134,8 @@ fn read(
         return Err(failure);
     }
     let Outcome { sessions, read: taken, mut notes, more_notes } = intake.finish()?;
-    // What has no bytes to count is done all the same.
-    progress(source.stamp.size.saturating_sub(read).min(if source.key.is_none() { u64::MAX } else { 0 }));
+    // What was read before, or is not read line by line, is done all the same.
+    progress(bytes.saturating_sub(read));
     if how.keep_original && !how.dry_run {
         let ids: Vec<SessionId> = taken.iter().map(|(id, ..)| id.clone()).collect();
         originals::keep(client, &source, &ids, &mut notes)?;

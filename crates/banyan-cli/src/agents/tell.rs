@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Counts;
-use super::survey::Found;
+use super::survey::{self, Found};
 use super::take::Report;
 use crate::failure::Failure;
 use crate::screen::{Screen, Style};
@@ -171,11 +171,7 @@ struct Counted {
 
 fn counted(found: &Found) -> Counted {
     let of = |wanted| found.sources.iter().filter(|(_, news)| *news == wanted).count();
-    Counted {
-        new: of(super::survey::News::New),
-        changed: of(super::survey::News::Changed),
-        bytes: bytes_of(found),
-    }
+    Counted { new: of(survey::News::New), changed: of(survey::News::Changed), bytes: bytes_of(found) }
 }
 
 /// How large the sources are. What is in a database counts once, as the database.
@@ -183,8 +179,8 @@ fn bytes_of(found: &Found) -> u64 {
     let mut databases: Vec<&std::path::Path> = Vec::new();
     let mut bytes = 0;
     for (source, _) in &found.sources {
-        if source.key.is_none() {
-            bytes += source.stamp.size;
+        if let Some(own) = survey::bytes_of(source) {
+            bytes += own;
         } else if !databases.contains(&source.path.as_path()) {
             databases.push(&source.path);
             bytes += source.path.metadata().map_or(0, |metadata| metadata.len());

@@ -13,10 +13,10 @@ use clap::Args;
 use super::import_file;
 use crate::agents::follow::Follow;
 use crate::agents::ledger::{Known, Ledger};
-use crate::agents::survey::{Found, News, Place, homes, recognise, survey};
+use crate::agents::survey::{Found, News, Place, bytes_of, homes, recognise, survey};
 use crate::agents::take::{How, Job, lock, take_all};
 use crate::agents::tell::{self, Summary};
-use crate::args::{DurabilityArg, Globals};
+use crate::args::{DurabilityArg, Globals, Target};
 use crate::calls::ask;
 use crate::client::{Access, Client, with_client};
 use crate::failure::{Failure, complain};
@@ -135,7 +135,9 @@ fn import(
 ) -> Result<(), Failure> {
     let env = Env::of_process();
     let mut ledger = Ledger::open(&client.ledger()?);
-    if args.again || is_of_another_store(&ledger, client)? {
+    // The ledger of a directory lies in it. That of a server does not, and may have outlived what the server had.
+    let is_elsewhere = matches!(globals.target()?, Target::Server(_));
+    if args.again || (is_elsewhere && is_of_another_store(&ledger, client)?) {
         ledger.forget();
     }
     if args.dry_run || args.list {
@@ -222,11 +224,11 @@ fn take(
         let news = found.sources.iter().filter(|(_, news)| *news != News::None || args.again);
         for (source, _) in news.filter(|(source, _)| named.insert((source.path.clone(), source.key.clone()))) {
             let known = lock(ledger).get(source).cloned().unwrap_or_else(Known::default);
-            jobs.push(Job { agent: found.place.agent, source: source.clone(), known });
+            let bytes = bytes_of(source).unwrap_or_default();
+            jobs.push(Job { agent: found.place.agent, source: source.clone(), bytes, known });
         }
     }
-    let bytes = jobs.iter().filter(|job| job.source.key.is_none()).map(|job| job.source.stamp.size).sum();
-    let meter = Meter::new(bytes);
+    let meter = Meter::new(jobs.iter().map(|job| job.bytes).sum());
     let mut summary = Summary::default();
     let taken = take_all(client, ledger, jobs, how, &|bytes| meter.add(bytes), &mut |report| {
         if globals.json {
