@@ -12,6 +12,7 @@ use crate::args::Globals;
 use crate::notice;
 
 /// Why a command did not do what it was asked.
+#[derive(Debug)]
 pub(crate) enum Failure {
     /// The call was understood, and the answer is no.
     Refused(Refusal),
@@ -26,6 +27,7 @@ pub(crate) enum Failure {
 }
 
 /// What is wrong, for programs and for people.
+#[derive(Debug)]
 pub(crate) struct Refusal {
     /// The contract's word for it.
     pub(crate) code: String,

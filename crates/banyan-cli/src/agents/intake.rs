@@ -1,12 +1,14 @@
 //! What is read of one source, on its way into the store: piece by piece, so that memory is bounded however long a session is.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use banyan::batch::Batch;
-use banyan::model::{EntryId, Error, Object, SessionEntry, SessionId, SessionMeta, Told};
+use banyan::model::{EntryId, Error, GetRequest, Object, SessionEntry, SessionId, SessionMeta, Told};
 use banyan_agents::{Head, Note, Sink};
 
 use super::Counts;
+use super::ledger::Sessions;
+use crate::calls::ask;
 use crate::client::Client;
 use crate::failure::Failure;
 
@@ -21,10 +23,11 @@ pub(crate) struct Intake<'a> {
     client: &'a dyn Client,
     dry_run: bool,
     /// Told before a piece is sent that is not the source's last one, so that a later reading knows what may have arrived.
-    intends: Box<dyn FnMut(&BTreeMap<SessionId, Vec<Told>>) -> Result<(), Failure> + 'a>,
+    intends: Box<dyn FnMut(Sessions) -> Result<(), Failure> + 'a>,
     progress: Box<dyn FnMut(u64) + 'a>,
-    /// What was told before, by session.
-    before: BTreeMap<SessionId, Vec<Told>>,
+    /// What was told before, and what may have been.
+    before: Sessions,
+    perhaps: Sessions,
     sessions: HashMap<SessionId, Open>,
     bytes: usize,
     entries: usize,
@@ -37,6 +40,7 @@ pub(crate) struct Intake<'a> {
 /// A session that is being read.
 struct Open {
     head: Head,
+    /// What the store may have of it.
     told: Vec<Told>,
     pending: Vec<SessionEntry>,
     /// Where in `pending` an entry is.
@@ -52,7 +56,7 @@ struct Open {
 /// What came of a source.
 pub(crate) struct Outcome {
     /// Its sessions, and what was told of them.
-    pub(crate) sessions: BTreeMap<SessionId, Vec<Told>>,
+    pub(crate) sessions: Sessions,
     /// The sessions that were read this time, with their titles.
     pub(crate) read: Vec<(SessionId, String, Counts)>,
     pub(crate) notes: Vec<Note>,
@@ -62,9 +66,9 @@ pub(crate) struct Outcome {
 impl<'a> Intake<'a> {
     pub(crate) fn new(
         client: &'a dyn Client,
-        before: BTreeMap<SessionId, Vec<Told>>,
+        (before, perhaps): (Sessions, Sessions),
         dry_run: bool,
-        intends: impl FnMut(&BTreeMap<SessionId, Vec<Told>>) -> Result<(), Failure> + 'a,
+        intends: impl FnMut(Sessions) -> Result<(), Failure> + 'a,
         progress: impl FnMut(u64) + 'a,
     ) -> Self {
         Self {
@@ -73,6 +77,7 @@ impl<'a> Intake<'a> {
             intends: Box::new(intends),
             progress: Box::new(progress),
             before,
+            perhaps,
             sessions: HashMap::new(),
             bytes: 0,
             entries: 0,
@@ -92,7 +97,7 @@ impl<'a> Intake<'a> {
         let mut sessions = std::mem::take(&mut self.before);
         let mut read = Vec::new();
         for (id, open) in self.sessions {
-            sessions.insert(id.clone(), open.told);
+            sessions.insert(id.clone(), open.telling());
             read.push((id, open.head.title, open.counts));
         }
         read.sort_by(|a, b| a.0.cmp(&b.0));
@@ -110,13 +115,8 @@ impl<'a> Intake<'a> {
             return Ok(());
         }
         if !self.dry_run {
-            let mut intended = self.before.clone();
-            for (id, open) in &self.sessions {
-                let mut told = open.told.clone();
-                told.push(open.telling());
-                intended.insert(id.clone(), told);
-            }
-            let noted = (self.intends)(&intended);
+            let intended = self.sessions.iter().map(|(id, open)| (id.clone(), open.telling())).collect();
+            let noted = (self.intends)(intended);
             self.keep_failure(noted)?;
         }
         self.send_all()
@@ -169,6 +169,11 @@ impl<'a> Intake<'a> {
         Ok(())
     }
 
+    fn exists(&mut self, session: &SessionId) -> Result<bool, Error> {
+        let found = ask(self.client, &GetRequest { session_id: session.clone() });
+        Ok(self.keep_failure(found)?.is_some())
+    }
+
     /// Remembers why the store takes no more; the reader only has to stop.
     fn keep_failure<T>(&mut self, result: Result<T, Failure>) -> Result<T, Error> {
         result.map_err(|failure| {
@@ -194,7 +199,12 @@ impl Sink for Intake<'_> {
             }
             return Ok(());
         }
-        let told = self.before.get(&head.session).cloned().unwrap_or_default();
+        let mut told: Vec<Told> = self.before.get(&head.session).cloned().into_iter().collect();
+        if let Some(perhaps) = self.perhaps.remove(&head.session) {
+            // What may never have arrived is nothing that can have been deleted.
+            let arrived = !told.is_empty() || self.exists(&head.session)?;
+            told.extend(arrived.then_some(perhaps));
+        }
         let open = Open {
             head: head.clone(),
             leaf: told.last().and_then(|told| told.leaf.clone()),

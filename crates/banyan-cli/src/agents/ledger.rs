@@ -44,9 +44,15 @@ pub(crate) struct Known {
     /// Where to go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mark: Option<Mark>,
-    /// Its sessions, and what was told of them last. Two if it is not known whether the last telling arrived.
-    pub(crate) sessions: BTreeMap<SessionId, Vec<Told>>,
+    /// Its sessions, and what was told of them last.
+    pub(crate) sessions: Sessions,
+    /// What was told of them after that, and may or may not have arrived.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) perhaps: Sessions,
 }
+
+/// What was told, by session.
+pub(crate) type Sessions = BTreeMap<SessionId, Told>;
 
 #[derive(Serialize, Deserialize)]
 struct Line<K, V> {
@@ -189,7 +195,8 @@ mod tests {
         Known {
             stamp: Some(Stamp { size: 1, changed: 2 }),
             mark: Some(mark),
-            sessions: BTreeMap::from([("s".into(), vec![told])]),
+            sessions: BTreeMap::from([("s".into(), told)]),
+            perhaps: BTreeMap::new(),
         }
     }
 

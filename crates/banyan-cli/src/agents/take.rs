@@ -118,14 +118,11 @@ fn read(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Done, Failure> {
     let Job { agent, source, bytes, known } = job;
-    let Known { stamp, mark, sessions } = known;
-    let key = Key::of(&source);
+    let (key, mark) = (Key::of(&source), known.mark.clone());
     let mut read = 0;
-    let intends = |sessions: &_| {
-        let known = Known { stamp, mark: mark.clone(), sessions: Clone::clone(sessions) };
-        lock(ledger).add(vec![(key.clone(), known)])
-    };
-    let mut intake = Intake::new(client, sessions, how.dry_run, intends, |bytes| {
+    let told = (known.sessions.clone(), known.perhaps.clone());
+    let intends = |perhaps| lock(ledger).add(vec![(key.clone(), Known { perhaps, ..known.clone() })]);
+    let mut intake = Intake::new(client, told, how.dry_run, intends, |bytes| {
         read += bytes;
         progress(bytes);
     });
@@ -141,7 +138,10 @@ fn read(
         originals::keep(client, &source, &ids, &mut notes)?;
     }
     let (known, problem) = match told {
-        Ok(mark) => (Some(Known { stamp: Some(source.stamp), mark: Some(mark), sessions }), None),
+        Ok(mark) => {
+            let stamp = Some(source.stamp);
+            (Some(Known { stamp, mark: Some(mark), sessions, perhaps: Default::default() }), None)
+        }
         Err(Problem::Refused(error)) => (None, Some(error.message)),
         Err(problem) => (None, Some(problem.to_string())),
     };
