@@ -46,7 +46,7 @@ pub fn import(state: &SessionState, incoming: Incoming, ctx: &mut Ctx<'_>) -> Re
 
 /// Takes in more of a session that somebody imports again and again, piece by piece. `told` is what they told of it before, the last
 /// time or perhaps the last time: nothing if they never did. A session that was told and is not there any more was deleted, and
-/// stays so.
+/// stays so. Messages are not read: whoever calls has made them, or read them.
 pub fn import_more(
     state: &SessionState,
     incoming: Incoming,
@@ -81,7 +81,7 @@ fn take(
                 continue;
             }
         }
-        records.push(Record::EntryPut(EntryPut::of(entry)?));
+        records.push(Record::EntryPut(if told.is_some() { EntryPut::vouched(entry) } else { EntryPut::of(entry) }?));
     }
     for attached in incoming.attachments {
         if !state.exists() || !state.attachments().contains_key(&attached.attachment.attachment_id) {

@@ -138,7 +138,8 @@ impl Banyan {
 
     /// Takes in more of a session that the caller imports again and again, piece by piece. `told` is what they told of it before, and
     /// nothing if they never did: where the session still has that, it follows them; what anybody else did to it since stays.
-    /// A session that was told before and is gone was deleted: it is not found, and does not come back.
+    /// A session that was told before and is gone was deleted: it is not found, and does not come back. Messages are taken for what
+    /// they say they are: they must have been made of an [`AgentMessage`](banyan_model::AgentMessage), or read as one.
     pub async fn take_more(&self, mut incoming: Incoming, told: &[Told], mode: Mode) -> Result<Taken, Error> {
         let (metadata, _) = self.access.scope.impose(incoming.meta.metadata.take())?;
         incoming.meta.metadata = metadata;
