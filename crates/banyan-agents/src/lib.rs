@@ -5,6 +5,7 @@
 
 mod agent;
 mod build;
+mod claude;
 mod codex;
 mod files;
 mod gemini;
@@ -14,9 +15,11 @@ mod native;
 mod outgoing;
 mod own;
 mod parts;
+mod pi;
 mod place;
 mod sink;
 mod story;
+mod telling;
 
 pub use agent::{AGENTS, Agent, Destination, Problem, Source, Stamp, Written, agent};
 pub(crate) use ids::native_uuid;

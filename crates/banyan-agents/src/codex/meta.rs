@@ -1,22 +1,12 @@
-//! What is known of a thread as a whole, told whenever it has changed.
+//! What the first line of a rollout says of the thread.
 
-use banyan_model::{ContentBlock, Json, Object, SessionId, SessionStatus};
-use serde::{Deserialize, Serialize};
+use banyan_model::{Object, SessionId, SessionStatus};
 use serde_json::Value;
 
-use crate::build::{millis, title_of};
+use crate::build::millis;
 use crate::native::text_at;
-use crate::{Head, OWN, Own, Problem, Sink, session_id};
-
-/// A session's head, and what of it was told.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Telling {
-    pub(super) head: Head,
-    /// Whether the title is a name that somebody gave.
-    pub(super) named: bool,
-    #[serde(skip)]
-    told: Option<Head>,
-}
+use crate::telling::Telling;
+use crate::{Head, OWN, Own, session_id};
 
 /// What the first line of a rollout says.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +38,7 @@ impl Meta {
     pub(super) fn telling(&self, name: &str, source: &str, archived: bool, title: Option<String>) -> Telling {
         let native_id = self.text("id").unwrap_or(name).to_owned();
         let own = self.0.get(OWN).and_then(|own| serde_json::from_value::<Own>(own.clone()).ok());
+        let is_own = own.is_some();
         let created = self.text("timestamp").or_else(|| Some(text_at(&self.0, "timestamp"))).and_then(millis);
         let mut metadata = Object::new();
         let mut put = |key: &str, value: Option<&str>| {
@@ -79,60 +70,6 @@ impl Meta {
             metadata,
             forked_from: self.text("forked_from_id").map(|from| session_id("codex", from)),
         };
-        Telling { head, named: title.is_some(), told: None }
+        Telling::new(head, title.is_some(), is_own)
     }
-}
-
-impl Telling {
-    /// Goes on from what an earlier reading knew.
-    pub(super) fn resume(&mut self, before: &Self) {
-        if !self.named {
-            self.head.title.clone_from(&before.head.title);
-        }
-        if let Some(model) = before.head.metadata.get("model") {
-            self.head.metadata.insert("model".to_owned(), model.clone());
-        }
-        self.head.updated_at = before.head.updated_at;
-    }
-
-    /// Tells the head if it has changed.
-    pub(super) fn tell(&mut self, sink: &mut dyn Sink) -> Result<(), Problem> {
-        if self.told.as_ref() != Some(&self.head) {
-            sink.head(&self.head)?;
-            self.told = Some(self.head.clone());
-        }
-        Ok(())
-    }
-
-    pub(super) fn model(&mut self, model: &str) {
-        if self.head.metadata.get("model").and_then(Value::as_str) != Some(model) {
-            self.head.metadata.insert("model".to_owned(), model.into());
-        }
-    }
-
-    pub(super) fn provider(&self) -> String {
-        text_of(&self.head.metadata, "provider")
-    }
-
-    /// The human said something: a thread without a name is called after the first of it.
-    pub(super) fn said(&mut self, content: &[ContentBlock], sink: &mut dyn Sink) -> Result<(), Problem> {
-        if self.named || !self.head.title.is_empty() {
-            return Ok(());
-        }
-        let text = content.iter().find_map(|block| match block {
-            ContentBlock::Text(block) => Some(title_of(&block.text)).filter(|title| !title.starts_with('<')),
-            _ => None,
-        });
-        self.head.title = text.unwrap_or_default();
-        self.tell(sink)
-    }
-}
-
-fn text_of(object: &Object, key: &str) -> String {
-    object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-/// The mark of a source, as far as it can be read.
-pub(super) fn parse<T: serde::de::DeserializeOwned>(mark: Option<&crate::Mark>) -> Option<T> {
-    mark.map(|mark| &mark.0).filter(|mark| !Json::is_null(mark)).and_then(|mark| mark.parse().ok())
 }

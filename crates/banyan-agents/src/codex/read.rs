@@ -14,11 +14,11 @@ use serde_json::value::RawValue;
 
 use super::events::{Event, TokenUsage};
 use super::items::{self, Item};
-use super::meta::Telling;
 use crate::build::{Place, millis};
 use crate::lines::{Line, Taken};
 use crate::native::{self, Native, take_own, take_text};
-use crate::{COMPACTION, Own, Problem, Sink, entry_id};
+use crate::telling::Telling;
+use crate::{COMPACTION, OWN, Own, Problem, Sink, entry_id};
 
 /// So many records may stand between the items of one response before it is told without waiting for more.
 const WAITING: usize = 64;
@@ -120,7 +120,9 @@ impl<'a> Rollout<'a> {
         if let Some(at) = envelope.timestamp.as_deref().and_then(millis) {
             self.state.at = at;
         }
-        let record = Record { line, own: envelope.x_banyan.and_then(|own| own.entry) };
+        // A copy that Codex itself made of our lines is another session.
+        let own = envelope.x_banyan.filter(|_| self.telling.own).and_then(|own| own.entry);
+        let record = Record { line, own, at: envelope.timestamp.as_deref().unwrap_or_default().to_owned() };
         match (envelope.kind.as_deref(), envelope.payload) {
             (Some("response_item"), Some(_)) => self.item(&record, sink),
             (Some("event_msg"), Some(payload)) => self.event(&record, payload, sink),
@@ -309,7 +311,7 @@ impl<'a> Rollout<'a> {
         take_own(&mut value["payload"]);
         let text = take_text(&mut value["payload"], "text").unwrap_or_default();
         let thinking = ContentBlock::Thinking(ThinkingBlock { text, signature: None });
-        let record = Record { line: record.line, own: record.own.clone().or(entry) };
+        let record = Record { line: record.line, own: record.own.clone().or(entry), at: record.at.clone() };
         self.response(&record, value, vec![thinking], sink)
     }
 
@@ -384,7 +386,11 @@ impl<'a> Rollout<'a> {
     }
 
     fn entry_id(&self, record: &Record<'_>) -> EntryId {
-        let made = || entry_id(&self.session, &format!("{}:{}", self.id, record.line.number));
+        let made = || {
+            // Lines that follow our own may have the numbers of lines that we left out.
+            let apart = if self.telling.own { record.at.as_str() } else { "" };
+            entry_id(&self.session, &format!("{}:{}{apart}", self.id, record.line.number))
+        };
         record.own.clone().unwrap_or_else(made)
     }
 
@@ -454,12 +460,13 @@ impl<'a> Rollout<'a> {
 struct Record<'a> {
     line: &'a Line<'a>,
     own: Option<EntryId>,
+    at: String,
 }
 
 impl Record<'_> {
     /// The record as it is, without what we added.
     fn json(&self) -> Option<Json> {
-        if self.own.is_none() {
+        if self.own.is_none() && memchr::memmem::find(self.line.text.as_bytes(), OWN.as_bytes()).is_none() {
             return Json::from_text(&self.line.text).ok();
         }
         let mut value: Value = serde_json::from_str(&self.line.text).ok()?;

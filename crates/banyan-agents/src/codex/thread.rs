@@ -6,9 +6,10 @@ use banyan_model::Json;
 use serde::{Deserialize, Serialize};
 
 use super::lineage::{self, Names, Prefix};
-use super::meta::{Meta, Telling, parse};
+use super::meta::Meta;
 use super::read::{Rollout, State, ids_of};
 use crate::lines::{Between, Lines};
+use crate::telling::{Telling, parse};
 use crate::{Mark, Note, Problem, Sink, Source};
 
 /// Where the reading of a thread was left off.
@@ -50,10 +51,8 @@ pub(super) fn read(source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) ->
         let known = known.iter().find(|known| known.id == id);
         read.push(rollout(file, id, known, read.is_empty(), &mut telling, sink)?);
     }
-    if let Some((_, tip)) = read.iter().rev().find(|(_, tip)| tip.is_some()) {
-        if let Some(tip) = tip {
-            sink.leaf(&telling.head.session, tip)?;
-        }
+    if let Some(tip) = read.iter().rev().find_map(|(_, tip)| tip.as_ref()) {
+        sink.leaf(&telling.head.session, tip)?;
     }
     telling.tell(sink)?;
     let files = read.into_iter().map(|(left, _)| left).collect();
