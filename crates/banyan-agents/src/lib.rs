@@ -7,6 +7,7 @@ mod agent;
 mod build;
 mod claude;
 mod codex;
+mod copilot;
 mod files;
 mod gemini;
 mod ids;
@@ -17,7 +18,9 @@ mod own;
 mod parts;
 mod pi;
 mod place;
+mod qwen;
 mod sink;
+mod steps;
 mod story;
 mod telling;
 

@@ -6,6 +6,15 @@ use serde_json::{Value, json};
 /// Stands before a text that the agent would take for a command of its own and leave out.
 pub(crate) const SHIELD: &str = "\u{200b}";
 
+/// Where the pictures of a result stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pictures {
+    /// After it, as parts of their own.
+    Beside,
+    /// In it.
+    Within,
+}
+
 /// What a list of parts says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
@@ -29,14 +38,14 @@ pub(crate) struct Response {
 }
 
 /// Reads a content: a text, a part, or a list of either.
-pub(crate) fn read(content: &Value) -> Parts {
+pub(crate) fn read(content: &Value, pictures: Pictures) -> Parts {
     let mut parts = Parts::default();
     let mut response: Option<(Response, Vec<Value>)> = None;
     let single = std::slice::from_ref(content);
     let list = if let Value::Array(list) = content { list.as_slice() } else { single };
     for part in list {
         if let Some(told) = part.get("functionResponse") {
-            finish(&mut parts, response.take());
+            finish(&mut parts, response.take(), pictures);
             response = Some((response_of(told), vec![part.clone()]));
             continue;
         }
@@ -45,17 +54,18 @@ pub(crate) fn read(content: &Value) -> Parts {
             raw.push(part.clone());
             continue;
         }
-        finish(&mut parts, response.take());
+        finish(&mut parts, response.take(), pictures);
         take(&mut parts, part);
     }
-    finish(&mut parts, response);
+    finish(&mut parts, response, pictures);
     parts
 }
 
-fn finish(parts: &mut Parts, response: Option<(Response, Vec<Value>)>) {
+fn finish(parts: &mut Parts, response: Option<(Response, Vec<Value>)>, pictures: Pictures) {
     let Some((mut response, raw)) = response else { return };
     let raw = Value::Array(raw);
-    let made = Value::Array(response_parts(&response.call, &response.name, &response.content, response.is_error));
+    let made = response_parts(&response.call, &response.name, &response.content, response.is_error, pictures);
+    let made = Value::Array(made);
     response.kept = (made != raw).then_some(raw);
     parts.responses.push(response);
 }
@@ -64,6 +74,7 @@ fn take(parts: &mut Parts, part: &Value) {
     let at = parts.blocks.len();
     let (block, known): (_, &[&str]) = match part {
         Value::Null => return,
+        Value::String(text) if text.is_empty() => return,
         Value::String(text) => (ContentBlock::text(text.clone()), &[]),
         _ => match block_of(part) {
             Some(found) => found,
@@ -180,18 +191,27 @@ pub(crate) fn arguments(call: &FunctionCallBlock) -> Value {
     }
 }
 
-/// A result as parts: the response, then its pictures.
-pub(crate) fn response_parts(call: &str, name: &str, content: &[ContentBlock], is_error: bool) -> Vec<Value> {
-    let texts: Vec<&str> = content
-        .iter()
-        .filter_map(|block| match block {
-            ContentBlock::Text(text) => Some(text.text.as_str()),
-            _ => None,
-        })
-        .collect();
+/// A result as parts: the response with its pictures.
+pub(crate) fn response_parts(
+    call: &str,
+    name: &str,
+    content: &[ContentBlock],
+    is_error: bool,
+    pictures: Pictures,
+) -> Vec<Value> {
+    let texts = content.iter().filter_map(|block| match block {
+        ContentBlock::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    let texts: Vec<&str> = texts.collect();
     let key = if is_error { "error" } else { "output" };
-    let response = json!({key: texts.join("\n")});
-    let mut parts = vec![json!({"functionResponse": {"id": call, "name": name, "response": response}})];
-    parts.extend(content.iter().filter(|block| matches!(block, ContentBlock::Image(_))).filter_map(part_of));
+    let mut response = json!({"id": call, "name": name, "response": {key: texts.join("\n")}});
+    let shown = content.iter().filter(|block| matches!(block, ContentBlock::Image(_))).filter_map(part_of);
+    let mut shown: Vec<Value> = shown.collect();
+    if pictures == Pictures::Within && !shown.is_empty() {
+        response["parts"] = Value::Array(std::mem::take(&mut shown));
+    }
+    let mut parts = vec![json!({"functionResponse": response})];
+    parts.append(&mut shown);
     parts
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::ID;
 use super::message::text;
 use crate::build::iso;
-use crate::parts::{self, SHIELD};
+use crate::parts::{self, Pictures, SHIELD};
 use crate::{Call, OWN, Outgoing, Own};
 
 /// A chat that is being written.
@@ -66,7 +66,8 @@ impl Chat {
         if let Some(tokens) = record.and_then(|record| record.get("tokens")).cloned().or_else(|| tokens(message)) {
             line.insert("tokens".to_owned(), tokens);
         }
-        if !message.model.is_empty() {
+        // What is left of a message after a resume does not say its model.
+        if !message.model.is_empty() && record.is_none_or(|record| record.contains_key("model")) {
             line.insert("model".to_owned(), message.model.clone().into());
         }
         if !calls.is_empty() {
@@ -107,7 +108,15 @@ impl Chat {
         let is_outcome = |entry: &&SessionEntry| Some(entry.id()) == outcome.entry.as_ref();
         let origin = session.entries.iter().find(is_outcome).and_then(SessionEntry::origin);
         let kept = origin.and_then(|origin| origin.get(ID)?.get("result")).cloned();
-        let made = || parts::response_parts(&call.id, &call.function_id, &outcome.content, outcome.is_error);
+        let made = || {
+            parts::response_parts(
+                &call.id,
+                &call.function_id,
+                &outcome.content,
+                outcome.is_error,
+                Pictures::Beside,
+            )
+        };
         let mut line = Object::new();
         let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);
         put("id", call.id.clone().into());

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::tree::Kind;
 use crate::build::millis;
-use crate::parts::{self, Parts, Response};
+use crate::parts::{self, Parts, Pictures, Response};
 use crate::{COMPACTION, OWN, Own};
 
 /// What a message of the list is to us.
@@ -54,7 +54,7 @@ impl Told {
         let kind = record.get("type")?.as_str()?;
         let at = time(record).unwrap_or(now);
         let content = record.get("content").unwrap_or(&Value::Null);
-        let said = parts::read(content);
+        let said = parts::read(content, Pictures::Beside);
         let mut origin = rest(record, content, &said);
         let mut told = Self {
             native,
@@ -239,7 +239,7 @@ fn answer(call: &Value, block: &FunctionCallBlock, at: i64) -> Option<Answer> {
     let record = call.as_object()?;
     let result = record.get("result").filter(|result| !result.is_null())?;
     let status = record.get("status").and_then(Value::as_str).unwrap_or_default();
-    let found = parts::read(result);
+    let found = parts::read(result, Pictures::Beside);
     let mut response = found.responses.into_iter().find(|response| response.call == block.id);
     if response.is_none() && result.is_string() {
         let content = found.blocks;

@@ -1,10 +1,9 @@
 //! Writes a chat as Gemini CLI would have.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use banyan_model::{AgentMessage, EntryId, MessageEntry, Object, SessionEntry};
+use banyan_model::{AgentMessage, MessageEntry, Object, SessionEntry};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -13,7 +12,8 @@ use super::lines::{Chat, from_us};
 use crate::build::iso;
 use crate::files::{files_below, write_new};
 use crate::ids::unused_uuid;
-use crate::{COMPACTION, Destination, OWN, Outgoing, Own, Problem, Step, Story, Written};
+use crate::steps::Steps;
+use crate::{COMPACTION, Destination, OWN, Outgoing, Own, Problem, Step, Written};
 
 pub(super) fn write(session: &Outgoing, to: &Destination) -> Result<Written, Problem> {
     let native_id =
@@ -76,22 +76,14 @@ fn metadata(session: &Outgoing, to: &Destination, native_id: &str) -> Value {
 
 /// Writes the active path: steps as messages, and what came from this agent as it was.
 fn conversation(session: &Outgoing, chat: &mut Chat) -> Vec<String> {
-    let story = Story::of(session);
-    let mut lost = story.lost;
-    let entry_of = |step: &Step| match step {
-        Step::User { entry, .. } | Step::Assistant { entry, .. } => entry.clone(),
-    };
-    let steps: HashMap<EntryId, Step> = story.steps.into_iter().map(|step| (entry_of(&step), step)).collect();
-    let mut left_out = false;
+    let mut steps = Steps::of(session);
     for entry in session.path() {
-        match (entry, steps.get(entry.id())) {
-            (SessionEntry::Message(entry), Some(Step::User { content, at, .. })) => {
-                chat.user(entry, content, *at);
-            }
+        match (entry, steps.take(entry.id())) {
+            (SessionEntry::Message(entry), Some(Step::User { content, at, .. })) => chat.user(entry, &content, at),
             (SessionEntry::Message(entry), Some(Step::Assistant { message, calls, at, .. })) => {
-                chat.model(session, entry, message, calls, *at, &mut lost);
+                chat.model(session, entry, &message, &calls, at, &mut steps.lost);
             }
-            (SessionEntry::Message(entry), None) => left_out |= !beside(entry, chat),
+            (SessionEntry::Message(entry), None) => steps.left_out |= !beside(entry, chat),
             (SessionEntry::Custom(entry), _) if entry.custom_type == "gemini.metadata" => {}
             (SessionEntry::Custom(entry), _) if entry.custom_type.starts_with("gemini.") => {
                 chat.lines.extend(entry.data.parse::<Value>());
@@ -99,12 +91,7 @@ fn conversation(session: &Outgoing, chat: &mut Chat) -> Vec<String> {
             (SessionEntry::Custom(_), _) => {}
         }
     }
-    // What was left out of the story may have its place in this agent.
-    lost.retain(|lost| !lost.starts_with("an answer that failed"));
-    if !left_out {
-        lost.retain(|lost| !lost.starts_with("context of the agent"));
-    }
-    lost
+    steps.lost()
 }
 
 /// Writes a message that is no part of the story. Says whether that was possible.

@@ -70,6 +70,8 @@ pub struct LeafPut {
     pub entry_id: Option<EntryId>,
 }
 
+const ROLES: [Role; 4] = [Role::User, Role::Assistant, Role::FunctionResult, Role::Custom];
+
 /// What is looked at of a message that is known to be one.
 #[derive(Deserialize)]
 struct Spoken {
@@ -87,7 +89,7 @@ impl EntryPut {
         let unread = |error: serde_json::Error| Error::invalid_request(format!("the message has no role: {error}"));
         Self::with_role(entry, |message| {
             // The role is written first.
-            let first = Role::ALL.into_iter().find(|role| {
+            let first = ROLES.into_iter().find(|role| {
                 let rest = message.get().strip_prefix("{\"role\":\"").and_then(|rest| rest.strip_prefix(role.as_str()));
                 rest.is_some_and(|rest| rest.starts_with('"'))
             });
