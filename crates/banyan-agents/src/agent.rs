@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Env, Mark, Outgoing, Sink};
 
 /// All agents, in the order in which they are shown.
-pub static AGENTS: &[&dyn Agent] = &[&crate::codex::Codex, &crate::gemini::Gemini, &crate::claude::Claude, &crate::pi::Pi, &crate::qwen::Qwen, &crate::copilot::Copilot];
+pub static AGENTS: &[&dyn Agent] = &[&crate::codex::Codex, &crate::gemini::Gemini, &crate::claude::Claude, &crate::pi::Pi, &crate::qwen::Qwen, &crate::copilot::Copilot, &crate::opencode::OpenCode, &crate::goose::Goose, &crate::cline::Cline, &crate::aider::Aider];
 
 /// The agent of a name.
 pub fn agent(id: &str) -> Option<&'static dyn Agent> {

@@ -4,24 +4,31 @@
 //! bounded memory, and can be taken up where it was left off. Writing takes an [`Outgoing`] session. Sources are never changed.
 
 mod agent;
+mod aider;
 mod build;
 mod claude;
+mod cline;
 mod codex;
 mod copilot;
 mod files;
 mod gemini;
+mod goose;
 mod ids;
 mod lines;
 mod native;
+mod opencode;
 mod outgoing;
 mod own;
 mod parts;
 mod pi;
 mod place;
 mod qwen;
+mod records;
 mod sink;
+mod sqlite;
 mod steps;
 mod story;
+mod teller;
 mod telling;
 
 pub use agent::{AGENTS, Agent, Destination, Problem, Source, Stamp, Written, agent};

@@ -5,6 +5,7 @@
 
 pub mod generate;
 pub mod lines;
+pub mod shown;
 pub mod transcript;
 
 use std::collections::BTreeMap;
