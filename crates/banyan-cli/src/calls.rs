@@ -37,9 +37,12 @@ calls! {
     DeleteRequest => "session::delete" -> DeleteResponse;
     ExtendMessageRequest => "session::extend-message" -> ExtendMessageResponse;
     ForkRequest => "session::fork" -> ForkResponse;
+    GetMessageRequest => "session::get-message" -> Option<GetMessageResponse>;
     GetRequest => "session::get" -> Option<GetResponse>;
+    ListAttachmentsRequest => "session::list-attachments" -> ListAttachmentsResponse;
     ListRequest => "session::list" -> ListResponse;
     MessagesRequest => "session::messages" -> MessagesResponse;
+    PutAttachmentRequest => "session::put-attachment" -> PutAttachmentResponse;
     SetStatusRequest => "session::set-status" -> SetStatusResponse;
     TurnsRequest => "session::turns" -> TurnsResponse;
     TreeRequest => "session::tree" -> TreeResponse;

@@ -28,6 +28,18 @@ pub(crate) fn platform() -> Result<PathBuf, Failure> {
     })
 }
 
+/// The platform's place for what programs remember.
+pub(crate) fn state_dir() -> Result<PathBuf, Failure> {
+    if cfg!(any(windows, target_os = "macos")) {
+        return platform();
+    }
+    let place = path("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
+    let place = place.or_else(|| path("HOME").map(|home| home.join(".local/state")));
+    place
+        .map(|place| place.join("banyan"))
+        .ok_or_else(|| Failure::usage("there is no telling where to keep what was imported; set XDG_STATE_HOME"))
+}
+
 fn path(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

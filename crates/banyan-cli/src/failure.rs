@@ -12,6 +12,7 @@ use crate::args::Globals;
 use crate::notice;
 
 /// Why a command did not do what it was asked.
+#[derive(Debug)]
 pub(crate) enum Failure {
     /// The call was understood, and the answer is no.
     Refused(Refusal),
@@ -26,6 +27,7 @@ pub(crate) enum Failure {
 }
 
 /// What is wrong, for programs and for people.
+#[derive(Debug)]
 pub(crate) struct Refusal {
     /// The contract's word for it.
     pub(crate) code: String,
@@ -54,6 +56,11 @@ impl Failure {
     /// Something that is needed does not work.
     pub(crate) fn trouble(code: &str, message: impl Into<String>) -> Self {
         Self::Storage(Refusal { code: code.to_owned(), message: message.into(), next: None })
+    }
+
+    /// Whether it goes by this code.
+    pub(crate) fn is(&self, code: &str) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.code == code)
     }
 
     /// The same, said of something.

@@ -3,6 +3,7 @@
 //! Standard output carries data and nothing else; what is said to the person goes to standard error. What the
 //! store can do is in the `banyan` crate; here it is only asked for and shown.
 
+mod agents;
 mod args;
 mod calls;
 mod client;

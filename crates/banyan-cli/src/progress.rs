@@ -1,5 +1,6 @@
 //! Work that takes a while, on standard error: a bar when a person looks and it takes over a second, and warnings.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,42 @@ impl Progress for Bar {
             Some(work) => work.bar.suspend(|| complain(&format!("warning: {warning}"))),
             None => complain(&format!("warning: {warning}")),
         });
+    }
+}
+
+/// A bar for bytes that are read, with how fast and how much longer.
+pub(crate) struct Meter {
+    bar: ProgressBar,
+    began: Instant,
+    shown: AtomicBool,
+}
+
+impl Meter {
+    /// A bar for so many bytes.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
+        if let Ok(style) =
+            ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left")
+        {
+            bar.set_style(style);
+        }
+        Self { bar, began: Instant::now(), shown: AtomicBool::new(false) }
+    }
+
+    /// So many more were read.
+    pub(crate) fn add(&self, bytes: u64) {
+        self.bar.inc(bytes);
+        if !self.shown.load(Ordering::Relaxed)
+            && self.began.elapsed() > PATIENCE
+            && !self.shown.swap(true, Ordering::Relaxed)
+        {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+
+    /// All were.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
     }
 }
 

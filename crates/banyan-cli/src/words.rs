@@ -27,6 +27,29 @@ fn since(seconds: i64) -> String {
     }
 }
 
+/// Reads a time in the past: so long ago (`7d`, `12h`, `2w`), a date, or a moment. Gives milliseconds since 1970.
+pub(crate) fn since_ms(text: &str) -> Result<i64, String> {
+    let now = Timestamp::now();
+    if let Some((at, unit)) = text.char_indices().last()
+        && let Ok(number) = text[..at].parse::<i64>()
+    {
+        let seconds = match unit {
+            'm' => 60,
+            'h' => 3600,
+            'd' => 86_400,
+            'w' => 7 * 86_400,
+            _ => return Err("write it as 30m, 12h, 7d, 2w, or a date such as 2026-01-31".to_owned()),
+        };
+        return Ok(now.as_millisecond().saturating_sub(number.saturating_mul(seconds * 1000)));
+    }
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return Ok(moment.as_millisecond());
+    }
+    let date: Date = text.parse().map_err(|error| format!("{error}; write it as 7d, 12h, or 2026-01-31"))?;
+    let day = date.to_zoned(TimeZone::system()).map_err(|error| error.to_string())?;
+    Ok(day.timestamp().as_millisecond())
+}
+
 /// Tells times of day, and the date when it is another one than before.
 #[derive(Default)]
 pub(crate) struct Clock {
@@ -139,6 +162,15 @@ mod tests {
             "3 years ago",
         ];
         assert_eq!(told, said);
+    }
+
+    #[test]
+    fn times_in_the_past_are_read_as_people_write_them() {
+        let hour = since_ms("2h").unwrap_or_default() - since_ms("3h").unwrap_or_default();
+        assert!((3_600_000 - hour).abs() < 1000);
+        assert_eq!(since_ms("2026-01-31T00:00:00Z"), Ok(1_769_817_600_000));
+        assert!(since_ms("2026-01-31").is_ok_and(|ms| (ms - 1_769_817_600_000).abs() < 86_400_000));
+        assert!(since_ms("7x").is_err() && since_ms("soon").is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! network; what is read or written as a stream is the caller's.
 
 pub mod audit;
+pub mod batch;
 mod body;
 pub mod document;
 pub mod history;

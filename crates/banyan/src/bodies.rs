@@ -154,6 +154,12 @@ impl Store {
         Ok(fetched)
     }
 
+    /// Whether a line puts an entry as it came from elsewhere.
+    pub(crate) fn is_put(&self, sources: &[Source], place: Place) -> Result<bool, Error> {
+        let mut lines = self.lines(sources, &[place])?;
+        Ok(Head::parse(lines.take()).is_ok_and(|head| matches!(head.kind, HeadKind::EntryPut(_))))
+    }
+
     /// Reads one entry.
     pub(crate) fn fetch_one(&self, sources: &[Source], wanted: &Wanted) -> Result<Option<Fetched>, Error> {
         Ok(self.fetch(sources, std::slice::from_ref(wanted))?.pop().flatten())

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use banyan::batch::Batch;
 use banyan::export::{ExportRequest, SigningKey, Written};
 use banyan::import::{Input, Mode};
-use banyan::model::{Event, ImportResponse};
-use banyan::{Banyan, Delivery, Options, Subscribe, Subscription, block_on};
+use banyan::model::{EntryId, Event, ImportResponse, SessionId};
+use banyan::{Banyan, Delivery, Incoming, Options, Subscribe, Subscription, Taken, block_on};
 
 use super::{Access, Client, Frame, Frames, Take, Until};
 use crate::args::Globals;
@@ -68,6 +69,25 @@ impl Client for Directory {
 
     fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Failure> {
         Ok(block_on(self.store.import(input, mode))?)
+    }
+
+    fn take(&self, piece: Batch) -> Result<Taken, Failure> {
+        let Batch { meta, told, leaf, entries } = piece;
+        let incoming = Incoming { meta, entries, active_leaf: leaf, attachments: Vec::new() };
+        Ok(block_on(self.store.take_more(incoming, &told, Mode::Write))?)
+    }
+
+    fn has_entry(&self, session: &SessionId, entry: &EntryId) -> Result<bool, Failure> {
+        Ok(self.store.has_entry(session, entry)?)
+    }
+
+    fn flush(&self) -> Result<(), Failure> {
+        Ok(self.store.flush()?)
+    }
+
+    /// With the store's other things that can be computed again: it goes where the store goes.
+    fn ledger(&self) -> Result<PathBuf, Failure> {
+        Ok(self.dir.join(".banyan/imports/ledger.jsonl"))
     }
 
     fn place(&self) -> String {

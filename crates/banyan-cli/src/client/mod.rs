@@ -9,12 +9,14 @@ mod server;
 mod sse;
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use banyan::Subscribe;
+use banyan::batch::Batch;
 use banyan::export::{ExportRequest, SigningKey, Written};
 use banyan::import::{Input, Mode};
-use banyan::model::ImportResponse;
+use banyan::model::{EntryId, ImportResponse, SessionId};
+use banyan::{Subscribe, Taken};
 
 use crate::args::{Globals, Target};
 use crate::failure::Failure;
@@ -37,6 +39,14 @@ pub(crate) trait Client: Sync {
     ) -> Result<Option<Written>, Failure>;
     /// Takes in a file.
     fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Failure>;
+    /// Takes in a piece of a session that is imported again and again.
+    fn take(&self, piece: Batch) -> Result<Taken, Failure>;
+    /// Whether a session has an entry.
+    fn has_entry(&self, session: &SessionId, entry: &EntryId) -> Result<bool, Failure>;
+    /// Makes everything that was taken survive a power cut. A server answers for that itself.
+    fn flush(&self) -> Result<(), Failure>;
+    /// The file in which it is kept what was imported from where.
+    fn ledger(&self) -> Result<PathBuf, Failure>;
     /// Where the sessions are, in words.
     fn place(&self) -> String;
     /// Finishes what is under way.

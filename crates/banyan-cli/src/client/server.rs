@@ -3,14 +3,15 @@
 use std::fs;
 use std::io::Read;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use banyan::batch::{self, Batch};
 use banyan::export::{ExportRequest, Redaction, SigningKey, Written};
 use banyan::import::{Input, Mode};
-use banyan::model::ImportResponse;
-use banyan::{Start, Subscribe};
+use banyan::model::{EntryId, GetMessageRequest, ImportResponse, ImportedSession, SessionId};
+use banyan::{Start, Subscribe, Taken};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::http::{Method, Request, Response, Uri};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
@@ -19,6 +20,8 @@ use ureq::{Agent, Body};
 use super::follow::{Follow, Stream};
 use super::{Client, Frames, Take, Until, problem};
 use crate::args::Globals;
+use crate::calls::ask;
+use crate::data_dir::state_dir;
 use crate::failure::Failure;
 
 /// A server sends something every 15 s on a quiet stream; one that is silent for longer than this is gone.
@@ -164,6 +167,40 @@ impl Client for Server {
         let answer = self.ask(Method::POST, path, Some(&bytes))?;
         serde_json::from_str(&answer)
             .map_err(|error| Failure::storage(format!("the answer of {} could not be read: {error}", self.url)))
+    }
+
+    fn take(&self, piece: Batch) -> Result<Taken, Failure> {
+        let mut bytes = Vec::new();
+        batch::write(&piece, &mut bytes)?;
+        drop(piece);
+        let answer = self.import(&mut std::io::Cursor::new(bytes), Mode::Write)?;
+        let taken = |session: &ImportedSession| Taken {
+            created: session.created,
+            added: session.added,
+            updated: session.updated,
+            unchanged: session.unchanged,
+            attachments: session.attachments,
+        };
+        Ok(answer.sessions.first().map(taken).unwrap_or_default())
+    }
+
+    fn has_entry(&self, session: &SessionId, entry: &EntryId) -> Result<bool, Failure> {
+        let request = GetMessageRequest {
+            session_id: session.clone(),
+            entry_id: entry.clone(),
+            include_image_data: Some(false),
+        };
+        Ok(ask(self, &request)?.is_some())
+    }
+
+    fn flush(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Beside the programs' other states, one file for each address.
+    fn ledger(&self) -> Result<PathBuf, Failure> {
+        let name: String = self.url.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        Ok(state_dir()?.join("imports").join(format!("{name}.jsonl")))
     }
 
     fn place(&self) -> String {

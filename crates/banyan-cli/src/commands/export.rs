@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use banyan::export::{ExportRequest, Redaction, SigningKey, Target, Written};
+use banyan_agents::{Agent, Written as AgentWritten, agent};
 use clap::Args;
+use serde_json::json;
 
+use crate::agents::outgoing;
+use crate::agents::tell::agent_words;
 use crate::args::Globals;
 use crate::client::{Access, with_client};
 use crate::failure::{Failure, complain};
@@ -19,16 +23,17 @@ use crate::words::{count, one_line};
 ///
 /// An OPA archive is one file with everything, attachments too: it comes back with `banyan import` as the same session, and
 /// others can read its history. A session log comes back as well, without attachments. Markdown and HTML are for people. A context of
-/// the Open Context Protocol has what was done, and never a secret. Everything else is written as it is without --redact, secrets included.
+/// the Open Context Protocol has what was done, and never a secret. For a coding agent, the session is written where that agent looks for its
+/// own, or below the folder that -o names. Everything is written as it is without --redact, secrets included.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExportArgs {
     /// The session's id, or its beginning
     session: String,
-    /// What to write: opa, session-log, markdown, html or ocp-context
-    #[arg(long, value_name = "FORM", value_parser = target)]
-    to: Target,
-    /// The file to write; - is standard output [default: standard output]
+    /// What to write: opa, session-log, markdown, html, ocp-context, or an agent (codex, claude, ...)
+    #[arg(long, value_name = "FORM", value_parser = form)]
+    to: Form,
+    /// The file to write; - is standard output [default: standard output]. For an agent: the folder that stands in for its home
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write over a file that is there
@@ -40,6 +45,9 @@ pub(crate) struct ExportArgs {
     /// Leave the session's own records out of an archive: only what everybody can read
     #[arg(long)]
     plain: bool,
+    /// The directory in which an agent is to go on [default: where the session's work was, else this one]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
     /// Sign an archive with this certificate (PEM); --key is then the file of its private key (PEM)
     #[arg(long, value_name = "FILE")]
     cert: Option<PathBuf>,
@@ -52,13 +60,65 @@ Examples:
   banyan export s_0199 --to session-log -o session.jsonl
   banyan export s_0199 --to markdown --redact | pbcopy
   banyan export s_0199 --to html -o session.html
-  banyan export s_0199 --to ocp-context -o context.json";
+  banyan export s_0199 --to ocp-context -o context.json
+  banyan export s_0199 --to claude -o ./claude-home";
 
-fn target(name: &str) -> Result<Target, String> {
-    name.parse().map_err(|error: banyan::model::Error| error.message)
+/// What a session can be written as.
+#[derive(Clone, Copy)]
+enum Form {
+    File(Target),
+    Agent(&'static dyn Agent),
+}
+
+fn form(name: &str) -> Result<Form, String> {
+    match agent(name) {
+        Some(agent) => Ok(Form::Agent(agent)),
+        None => name
+            .parse()
+            .map(Form::File)
+            .map_err(|error: banyan::model::Error| format!("{}; the agents are {}", error.message, agent_words())),
+    }
+}
+
+/// The agent of a name.
+pub(super) fn agent_named(name: &str) -> Result<&'static dyn Agent, String> {
+    agent(name).ok_or_else(|| format!("the agents are {}", agent_words()))
 }
 
 pub(crate) fn run(args: &ExportArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    match args.to {
+        Form::File(target) => to_file(args, target, globals, screen),
+        Form::Agent(agent) => to_agent(args, agent, globals, screen),
+    }
+}
+
+fn to_agent(
+    args: &ExportArgs,
+    agent: &'static dyn Agent,
+    globals: &Globals,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    if args.redact || args.plain || args.cert.is_some() || args.force {
+        return Err(Failure::usage("--redact, --plain, --cert and --force are for files, not for agents"));
+    }
+    let (written, cwd) = with_client(globals, Access::Existing, |client| {
+        let session = resolve(client, &args.session)?.session_id;
+        outgoing::write(client, session, agent, args.output.as_deref(), args.cwd.as_deref())
+    })?;
+    outgoing::tell_lost(agent, &written);
+    let AgentWritten { native_id, paths, command, lost } = &written;
+    if globals.json {
+        return screen.json(&json!({
+            "agent": agent.id(), "native_id": native_id, "paths": paths, "command": command, "cwd": cwd, "lost": lost,
+        }));
+    }
+    paths.iter().try_for_each(|path| screen.line(&path.display().to_string()))
+}
+
+fn to_file(args: &ExportArgs, target: Target, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    if args.cwd.is_some() {
+        return Err(Failure::usage("--cwd is for agents, not for files"));
+    }
     let file = args.output.as_deref().filter(|path| path.as_os_str() != "-");
     if let Some(path) = file.filter(|path| path.exists() && !args.force) {
         return Err(in_the_way(path));
@@ -67,7 +127,7 @@ pub(crate) fn run(args: &ExportArgs, globals: &Globals, screen: &mut Screen) -> 
     let key = args.cert.as_deref().map(|cert| signing_key(cert, globals)).transpose()?;
     with_client(globals, Access::Existing, |client| {
         let session_id = resolve(client, &args.session)?.session_id;
-        let request = ExportRequest { session_id, target: args.to, redaction, plain: args.plain };
+        let request = ExportRequest { session_id, target, redaction, plain: args.plain };
         match file {
             None => {
                 let written = client.export(&request, key, &mut |piece| screen.bytes(piece))?;

@@ -8,9 +8,11 @@ mod config;
 mod export;
 mod fork;
 mod import;
+mod import_file;
 mod key;
 mod key_ring;
 mod ls;
+mod resume;
 mod rm;
 mod serve;
 mod server_options;
@@ -46,6 +48,7 @@ pub(crate) enum Command {
     Fork(fork::ForkArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
+    Resume(resume::ResumeArgs),
     Rm(rm::RmArgs),
     Verify(verify::VerifyArgs),
 }
@@ -65,6 +68,7 @@ pub(crate) fn run(command: Command, globals: &Globals, screen: &mut Screen) -> R
         Command::Fork(args) => fork::run(args, globals, screen),
         Command::Export(args) => export::run(&args, globals, screen),
         Command::Import(args) => import::run(&args, globals, screen),
+        Command::Resume(args) => resume::run(&args, globals, screen),
         Command::Rm(args) => rm::run(&args, globals, screen),
         Command::Verify(args) => verify::run(&args, globals, screen),
     }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use banyan_model::{EntryId, Error, SessionEntry, SessionMeta};
+use banyan_model::{EntryId, Error, SessionEntry, SessionMeta, Told};
 
 use super::{Ctx, Decision, settle};
 use crate::record::{Attached, Created, EntryPut, LeafPut, MetaPut, Record};
@@ -39,8 +39,32 @@ pub struct Taken {
     pub attachments: u64,
 }
 
-/// Takes in a session.
+/// Takes in a session. One that is there already keeps what it is known by.
 pub fn import(state: &SessionState, incoming: Incoming, ctx: &mut Ctx<'_>) -> Result<Decision<Taken>, Error> {
+    take(state, incoming, None, ctx)
+}
+
+/// Takes in more of a session that somebody imports again and again, piece by piece. `told` is what they told of it before, the last
+/// time or perhaps the last time: nothing if they never did. A session that was told and is not there any more was deleted, and
+/// stays so. Messages are not read: whoever calls has made them, or read them.
+pub fn import_more(
+    state: &SessionState,
+    incoming: Incoming,
+    told: &[Told],
+    ctx: &mut Ctx<'_>,
+) -> Result<Decision<Taken>, Error> {
+    if !told.is_empty() && !state.exists() {
+        return Err(Error::not_found(&incoming.meta.session_id));
+    }
+    take(state, incoming, Some(told), ctx)
+}
+
+fn take(
+    state: &SessionState,
+    incoming: Incoming,
+    told: Option<&[Told]>,
+    ctx: &mut Ctx<'_>,
+) -> Result<Decision<Taken>, Error> {
     if incoming.meta.session_id.is_empty() {
         return Err(Error::invalid_request("the session has no id; name it"));
     }
@@ -57,7 +81,7 @@ pub fn import(state: &SessionState, incoming: Incoming, ctx: &mut Ctx<'_>) -> Re
                 continue;
             }
         }
-        records.push(Record::EntryPut(EntryPut::of(entry)?));
+        records.push(Record::EntryPut(if told.is_some() { EntryPut::vouched(entry) } else { EntryPut::of(entry) }?));
     }
     for attached in incoming.attachments {
         if !state.exists() || !state.attachments().contains_key(&attached.attachment.attachment_id) {
@@ -65,10 +89,11 @@ pub fn import(state: &SessionState, incoming: Incoming, ctx: &mut Ctx<'_>) -> Re
             records.push(Record::Attached(attached));
         }
     }
-    match state.exists() {
-        false => begin(&incoming.meta, &mut records, ends, incoming.active_leaf, ctx),
-        true if records.is_empty() => {}
-        true => add(state, &mut records, ends, incoming.active_leaf, ctx)?,
+    match (state.exists(), told) {
+        (false, _) => begin(&incoming.meta, &mut records, ends, incoming.active_leaf, ctx),
+        (true, Some(told)) => follow(state, &mut records, ends, &incoming.meta, incoming.active_leaf, told)?,
+        (true, None) if records.is_empty() => {}
+        (true, None) => add(state, &mut records, ends, incoming.active_leaf, ctx)?,
     }
     Ok(Decision { records, response: taken })
 }
@@ -114,6 +139,56 @@ fn add(
     let meta = SessionMeta { updated_at: ctx.now_ms, ..state.meta().as_ref().clone() };
     records.push(Record::MetaPut(MetaPut { meta }));
     Ok(())
+}
+
+/// The same for somebody who keeps the session up to date: what they told last and nobody changed since follows them.
+fn follow(
+    state: &SessionState,
+    records: &mut Vec<Record>,
+    ends: Vec<EntryId>,
+    meta: &SessionMeta,
+    leaf: Option<EntryId>,
+    told: &[Told],
+) -> Result<(), Error> {
+    let before = state.leaf_id();
+    let is_ours = told.iter().any(|told| told.leaf == before);
+    let leaf =
+        leaf.filter(|leaf| is_ours || (known(state, leaf).is_none() && continues(records, leaf, before.as_ref())));
+    let leaf = leaf.or_else(|| before.clone());
+    let followed = followed(state.meta(), meta, told, !records.is_empty());
+    if records.is_empty() && leaf == before && followed == *state.meta().as_ref() {
+        return Ok(());
+    }
+    let settled: Vec<Record> = settle(state)?.into_iter().collect();
+    records.splice(0..0, settled);
+    records.extend(ends.into_iter().filter(|end| Some(end) != leaf.as_ref()).map(leaf_at));
+    records.push(Record::LeafPut(LeafPut { entry_id: leaf }));
+    records.push(Record::MetaPut(MetaPut { meta: followed }));
+    Ok(())
+}
+
+/// What a session is known by, once what was told before and still holds is replaced by what is told now.
+fn followed(here: &SessionMeta, now: &SessionMeta, told: &[Told], grew: bool) -> SessionMeta {
+    let mut meta = here.clone();
+    if told.iter().any(|told| told.title == here.title) {
+        meta.title.clone_from(&now.title);
+    }
+    if told.iter().any(|told| told.status == here.status) && now.status != here.status {
+        meta.status = now.status;
+        meta.status_reason.clone_from(&now.status_reason);
+    }
+    let (had, has) = (here.metadata.clone().unwrap_or_default(), now.metadata.clone().unwrap_or_default());
+    let is_ours = |key: &String| told.iter().any(|told| told.metadata.get(key) == had.get(key));
+    let mut labels = had.clone();
+    for (key, value) in has.iter().filter(|(key, _)| is_ours(key)) {
+        labels.insert(key.clone(), value.clone());
+    }
+    labels.retain(|key, _| has.contains_key(key) || !is_ours(key));
+    meta.metadata = Some(labels).filter(|labels| !labels.is_empty() || here.metadata.is_some());
+    if grew {
+        meta.updated_at = here.updated_at.max(now.updated_at);
+    }
+    meta
 }
 
 fn leaf_at(entry_id: EntryId) -> Record {

@@ -25,7 +25,7 @@ pub use append::{NewEntry, append, append_entries, append_many};
 pub use attachments::{AttachmentContent, checked_attachment, delete_attachment, put_attachment};
 pub use branch::{ForkDecision, fork, set_active_leaf};
 pub use elsewhere::{decided_elsewhere, forked_elsewhere};
-pub use import::{Incoming, Taken, import};
+pub use import::{Incoming, Taken, import, import_more};
 pub use lifecycle::{create, delete, ensure, meta_of, set_meta, set_status};
 pub use put::{put_entry, put_leaf, put_meta};
 pub use settle::settle;

@@ -70,15 +70,43 @@ pub struct LeafPut {
     pub entry_id: Option<EntryId>,
 }
 
+const ROLES: [Role; 4] = [Role::User, Role::Assistant, Role::FunctionResult, Role::Custom];
+
+/// What is looked at of a message that is known to be one.
+#[derive(Deserialize)]
+struct Spoken {
+    role: Role,
+}
+
 impl EntryPut {
     /// The record that puts an entry. Refused when its message is none.
     pub fn of(entry: SessionEntry) -> Result<Self, Error> {
+        Self::with_role(entry, |message| Ok(message.parse()?.role()))
+    }
+
+    /// The same for an entry whose message was written by this program, and need not be read to its end.
+    pub fn vouched(entry: SessionEntry) -> Result<Self, Error> {
+        let unread = |error: serde_json::Error| Error::invalid_request(format!("the message has no role: {error}"));
+        Self::with_role(entry, |message| {
+            // The role is written first.
+            let first = ROLES.into_iter().find(|role| {
+                let rest = message.get().strip_prefix("{\"role\":\"").and_then(|rest| rest.strip_prefix(role.as_str()));
+                rest.is_some_and(|rest| rest.starts_with('"'))
+            });
+            match first {
+                Some(role) => Ok(role),
+                None => Ok(serde_json::from_str::<Spoken>(message.get()).map_err(unread)?.role),
+            }
+        })
+    }
+
+    fn with_role(
+        entry: SessionEntry,
+        role: impl FnOnce(&Raw<AgentMessage>) -> Result<Role, Error>,
+    ) -> Result<Self, Error> {
         Ok(match entry {
             SessionEntry::Message(MessageEntry { id, parent_id, timestamp, revision, origin, message }) => {
-                let role = match message.parse() {
-                    Ok(parsed) => parsed.role(),
-                    Err(error) => return Err(Error::invalid_request(error.message)),
-                };
+                let role = role(&message).map_err(|error| Error::invalid_request(error.message))?;
                 let body = PutBody::Message { role, message };
                 Self { entry_id: id, parent_id, timestamp, revision, origin, blobs: Vec::new(), body }
             }

@@ -26,6 +26,8 @@ struct Inner {
     pins: HashMap<BlobHash, usize>,
     /// Directories that this process has flushed: the names that were in them by then are durable.
     flushed: HashSet<String>,
+    /// Blobs that were stored without a flush.
+    unflushed: HashSet<BlobHash>,
 }
 
 impl Blobs {
@@ -41,8 +43,28 @@ impl Blobs {
             Some(_) => {}
             None => inner.write(disk, &hash, bytes, durability).map_err(storing())?,
         }
+        inner.note(&hash, durability);
         *inner.pins.entry(hash.clone()).or_default() += 1;
         Ok(hash)
+    }
+
+    /// Makes everything stored so far durable. A blob that is gone by now needs nothing.
+    pub(crate) fn flush(&self, disk: &dyn Disk) -> Result<(), LogError> {
+        let mut inner = self.lock();
+        let mut dirs = HashSet::new();
+        for hash in &inner.unflushed {
+            let path = layout::blob(hash);
+            let flushing = || LogError::io(format!("flushing {path}"));
+            if let Some(file) = disk.open(&path).map_err(flushing())? {
+                file.sync().map_err(flushing())?;
+                dirs.insert(layout::blob_dir(hash));
+            }
+        }
+        for dir in dirs {
+            inner.flush(disk, &dir).map_err(LogError::io(format!("flushing {dir}")))?;
+        }
+        inner.unflushed.clear();
+        Ok(())
     }
 
     /// Stores content as it is read. Others go on meanwhile: only giving it its name takes the lock.
@@ -72,6 +94,7 @@ impl Blobs {
                 }
                 return Err(error);
             }
+            inner.note(hash, durability);
             *inner.pins.entry(hash.to_owned()).or_default() += 1;
             Ok(())
         });
@@ -186,6 +209,12 @@ impl Inner {
             return Err(error);
         }
         Ok(())
+    }
+
+    fn note(&mut self, hash: &str, durability: Durability) {
+        if durability == Durability::Buffered {
+            self.unflushed.insert(hash.to_owned());
+        }
     }
 
     /// Makes a blob durable that is there already: whoever wrote it may have ended before it was.

@@ -419,6 +419,8 @@ impl SessionLog for FsLog {
     }
 
     fn flush(&self) -> Result<(), LogError> {
+        // Before the lines that refer to them.
+        self.shared.blobs.flush(self.shared.disk.as_ref())?;
         let (answer, answered) = sync_channel(1);
         let done = Box::new(move |outcome| {
             let _ = answer.send(outcome);

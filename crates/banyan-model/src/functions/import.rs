@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::SessionId;
+use crate::{EntryId, Object, SessionId, SessionStatus};
 
 /// What came of an import: one report for each session in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +69,21 @@ pub struct ImportNote {
     pub place: String,
     /// What it is.
     pub note: String,
+}
+
+/// What somebody who imports a session again and again told of it the last time. Whatever the session still has of it is theirs to
+/// change; whatever it has not was changed by somebody else since, and stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// The title.
+    pub title: String,
+    /// The status.
+    pub status: SessionStatus,
+    /// The labels.
+    pub metadata: Object,
+    /// Where the active path ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaf: Option<EntryId>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -3,19 +3,26 @@
 //! A source says whether a file is one of its own by the file's first bytes, and reads it into sessions. Each session is then
 //! taken in by one commit, or not at all. Ids are the file's own or follow from it, so the same file twice changes nothing.
 
+mod batch;
 mod ocp_context;
 mod opa;
 mod session_log;
 
+use std::collections::HashSet;
 use std::io::{self, BufRead, Read, Seek};
 use std::sync::Arc;
 
 use banyan_core::decide::{self, AttachmentContent};
 use banyan_core::record::Attached;
 use banyan_log::SessionLog;
-use banyan_model::{AttachmentMeta, Error, ImportNote, ImportResponse, ImportedSession, ImportedSignature};
+use banyan_model::{
+    AttachmentMeta, EntryId, Error, ImportNote, ImportResponse, ImportedSession, ImportedSignature, SessionEntry,
+    SessionId, Told,
+};
 
 use crate::attachments::{content_of, content_of_stream};
+use crate::commit::Held;
+use crate::store::Store;
 use crate::{Banyan, Incoming, Taken};
 
 /// A file to read. Some are read from their end.
@@ -102,6 +109,9 @@ impl Banyan {
     pub async fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Error> {
         self.access.must_write()?;
         let beginning = beginning_of(input)?;
+        if banyan_formats::batch::recognise(&beginning) {
+            return batch::import(self, input, mode).await;
+        }
         let Some(source) = SOURCES.iter().find(|source| (source.recognise)(&beginning)) else {
             return ocp_context::import(self, &beginning, input, mode).await;
         };
@@ -124,6 +134,33 @@ impl Banyan {
             return Ok((decided?.0.response, replaced));
         }
         Ok((self.store.carry_out(held, decided, None).await?, replaced))
+    }
+
+    /// Takes in more of a session that the caller imports again and again, piece by piece. `told` is what they told of it before, and
+    /// nothing if they never did: where the session still has that, it follows them; what anybody else did to it since stays.
+    /// A session that was told before and is gone was deleted: it is not found, and does not come back. Messages are taken for what
+    /// they say they are: they must have been made of an [`AgentMessage`](banyan_model::AgentMessage), or read as one.
+    pub async fn take_more(&self, mut incoming: Incoming, told: &[Told], mode: Mode) -> Result<Taken, Error> {
+        let (metadata, _) = self.access.scope.impose(incoming.meta.metadata.take())?;
+        incoming.meta.metadata = metadata;
+        let held = self.store.hold_or_begin(&self.access, &incoming.meta.session_id).await?;
+        let edited = self.store.edited_here(&held, &incoming.entries)?;
+        incoming.entries.retain(|entry| !edited.contains(entry.id()));
+        let decided = held.decide(&self.store, |state, ctx| decide::import_more(state, incoming, told, ctx));
+        let mut taken = match mode {
+            Mode::Write => self.store.carry_out(held, decided, None).await?,
+            Mode::DryRun => {
+                self.store.let_go(held);
+                decided?.0.response
+            }
+        };
+        taken.unchanged += edited.len() as u64;
+        Ok(taken)
+    }
+
+    /// Whether a session has an entry, on whatever branch.
+    pub fn has_entry(&self, session: &SessionId, entry: &EntryId) -> Result<bool, Error> {
+        Ok(self.store.look(&self.access, session, |state| state.find(entry).is_some())? == Some(true))
     }
 
     /// Puts the content of an attachment into the store, to be taken in with a session.
@@ -183,6 +220,29 @@ impl Banyan {
             remarks,
             signature,
         })
+    }
+}
+
+impl Store {
+    /// The entries that would be replaced, and were changed by something else than an import.
+    fn edited_here(&self, held: &Held, entries: &[SessionEntry]) -> Result<HashSet<EntryId>, Error> {
+        let replaced = held.look(|state| {
+            let older = entries.iter().filter_map(|entry| {
+                let ix = state.find(entry.id()).filter(|ix| state.node(*ix).revision() < entry.revision())?;
+                Some((entry.id().clone(), state.body(ix)))
+            });
+            let older: Vec<_> = older.collect();
+            (if older.is_empty() { Vec::new() } else { state.sources().to_vec() }, older)
+        });
+        let (sources, replaced) = replaced.unwrap_or_default();
+        let mut edited = HashSet::new();
+        for (id, body) in replaced {
+            let Some(body) = body else { continue };
+            if !body.grown.is_empty() || !self.is_put(&sources, body.full)? {
+                edited.insert(id);
+            }
+        }
+        Ok(edited)
     }
 }
 
