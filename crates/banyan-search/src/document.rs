@@ -47,8 +47,10 @@ pub struct SessionRecord {
     pub born: String,
     /// Where the active path ended when the standings of its entries were noted.
     pub leaf: Option<EntryId>,
-    /// The last commit that is in the index.
+    /// Everything that was committed up to here is in the index.
     pub commit: CommitNo,
+    /// The last commit of the session when it was looked at. What was committed in between may be in the index already.
+    pub seen: CommitNo,
 }
 
 const ACTIVE: u64 = 1;

@@ -47,6 +47,7 @@ mod reads;
 mod recent;
 mod reconcile;
 mod replay;
+mod search;
 mod sessions;
 mod snapshot;
 mod store;
