@@ -37,9 +37,11 @@ calls! {
     DeleteRequest => "session::delete" -> DeleteResponse;
     ExtendMessageRequest => "session::extend-message" -> ExtendMessageResponse;
     ForkRequest => "session::fork" -> ForkResponse;
+    GetMessageRequest => "session::get-message" -> Option<GetMessageResponse>;
     GetRequest => "session::get" -> Option<GetResponse>;
     ListRequest => "session::list" -> ListResponse;
     MessagesRequest => "session::messages" -> MessagesResponse;
+    SearchRequest => "session::search" -> SearchResponse;
     SetStatusRequest => "session::set-status" -> SetStatusResponse;
     TurnsRequest => "session::turns" -> TurnsResponse;
     TreeRequest => "session::tree" -> TreeResponse;

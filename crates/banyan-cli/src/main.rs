@@ -4,12 +4,14 @@
 //! store can do is in the `banyan` crate; here it is only asked for and shown.
 
 mod args;
+mod around;
 mod calls;
 mod client;
 mod commands;
 mod data_dir;
 mod failure;
 mod json;
+mod moment;
 mod notice;
 mod progress;
 mod prose;

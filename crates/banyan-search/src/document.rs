@@ -107,7 +107,7 @@ pub(crate) fn labels(metadata: Option<&Object>) -> Vec<String> {
     let mut labels: Vec<String> = pairs.map(|(key, value)| pair_label(key, value)).collect();
     if let Some(Value::String(cwd)) = metadata.and_then(|metadata| metadata.get("cwd")) {
         let cwd = path_of(cwd);
-        let above = cwd.char_indices().filter(|(at, c)| *c == '/' && *at > 0).map(|(at, _)| at);
+        let above = cwd.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| at);
         labels.extend(above.chain([cwd.len()]).take(MOST_DIRECTORIES).map(|end| inside_label(&cwd[..end])));
     }
     labels

@@ -3,7 +3,6 @@
 use std::ops::RangeInclusive;
 
 use banyan_model::{EntryId, Object, Role, SessionId};
-use tantivy::collector::DocSetCollector;
 use tantivy::query::{
     BooleanQuery, ConstScoreQuery, FuzzyTermQuery, Occur, PhrasePrefixQuery, PhraseQuery, Query as TantivyQuery,
     TermQuery,
@@ -15,8 +14,8 @@ use crate::document::{Standing, is_active, pair_label, role_bit, role_of, tool_t
 use crate::error::SearchError;
 use crate::index::SearchIndex;
 use crate::query::{Clause, Ending, Query};
-use crate::rank::{Best, Numbers, Sieve};
-use crate::schema::{Fields, NUMBER};
+use crate::rank::{Best, CollectNumbers, Numbers, Sieve};
+use crate::schema::Fields;
 use crate::snippet::{Piece, snippet};
 
 /// What is looked for, and where.
@@ -118,19 +117,9 @@ impl SearchIndex {
         }
         let clauses =
             labels.iter().map(|label| exactly(Term::from_field_text(self.fields.label, label))).collect();
-        let mut numbers = Numbers::default();
         let query = BooleanQuery::intersection(clauses);
-        let found = searcher.search(&query, &DocSetCollector)?;
-        let columns: Result<Vec<_>, _> = searcher
-            .segment_readers()
-            .iter()
-            .map(|segment| segment.fast_fields().column_first_or_default::<u64>(NUMBER))
-            .collect();
-        let columns = columns?;
-        for at in found {
-            numbers.insert(columns[at.segment_ord as usize].get_val(at.doc_id));
-        }
-        Ok(Some(Some(numbers)).filter(|found| found.as_ref().is_some_and(|found| !found.is_empty())))
+        let numbers = searcher.search(&query, &CollectNumbers)?;
+        Ok(if numbers.is_empty() { None } else { Some(Some(numbers)) })
     }
 
     fn plan(&self, ask: &Ask) -> Result<Option<Box<dyn TantivyQuery>>, SearchError> {

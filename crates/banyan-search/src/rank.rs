@@ -3,14 +3,15 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::columnar::ColumnValues;
 use tantivy::query::Weight;
 use tantivy::{DocAddress, DocId, Score, SegmentReader};
 
 use crate::document::is_active;
-use crate::schema::{FLAGS, SESSION, TIME};
+use crate::schema::{FLAGS, NUMBER, SESSION, TIME};
 
 /// Which entries may be found, besides what they say.
 pub(crate) struct Sieve {
@@ -41,6 +42,52 @@ impl Numbers {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// Collects the numbers of sessions.
+pub(crate) struct CollectNumbers;
+
+/// The same in one segment.
+pub(crate) struct SegmentNumbers {
+    column: Arc<dyn ColumnValues<u64>>,
+    numbers: Numbers,
+}
+
+impl Collector for CollectNumbers {
+    type Fruit = Numbers;
+    type Child = SegmentNumbers;
+
+    fn for_segment(&self, _: u32, segment: &SegmentReader) -> tantivy::Result<SegmentNumbers> {
+        let column = segment.fast_fields().column_first_or_default(NUMBER)?;
+        Ok(SegmentNumbers { column, numbers: Numbers::default() })
+    }
+
+    fn requires_scoring(&self) -> bool {
+        false
+    }
+
+    fn merge_fruits(&self, segments: Vec<Numbers>) -> tantivy::Result<Numbers> {
+        let mut all = Numbers::default();
+        for Numbers(words) in segments {
+            all.0.resize(all.0.len().max(words.len()), 0);
+            for (to, bits) in all.0.iter_mut().zip(words) {
+                *to |= bits;
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl SegmentCollector for SegmentNumbers {
+    type Fruit = Numbers;
+
+    fn collect(&mut self, doc: DocId, _: Score) {
+        self.numbers.insert(self.column.get_val(doc));
+    }
+
+    fn harvest(self) -> Numbers {
+        self.numbers
     }
 }
 
@@ -108,9 +155,10 @@ impl Collector for Best {
         let alive = reader.alive_bitset();
         let sieve = &self.sieve;
         let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
-        // A score below this cannot be among the best, however new the entry is.
+        // A score up to this cannot be among the best, however new the entry is. It is a little less than it could be, so
+        // that equal ones are told apart by their time.
         let bar = |heap: &BinaryHeap<Reverse<Found>>| match heap.peek() {
-            Some(Reverse(worst)) if heap.len() >= self.most => worst.score / MOST_RECENT,
+            Some(Reverse(worst)) if heap.len() >= self.most => worst.score / MOST_RECENT * 0.9999,
             _ => Score::MIN,
         };
         let mut threshold = bar(&heap);

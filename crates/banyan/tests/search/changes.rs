@@ -91,7 +91,7 @@ fn entries_that_others_put_are_found_though_no_event_tells_of_them() {
             "revision": 0, "message": user(text)}})
     };
     call("put-entry", entry("e1", Value::Null, "put first"));
-    let meta = json!({"session_id": "put", "title": "", "status": "idle", "created_at": 1, "updated_at": 1,
+    let meta = json!({"session_id": "put", "title": "", "description": "", "status": "idle", "created_at": 1, "updated_at": 1,
         "message_count": 2});
     call("put-meta", json!({"session_id": "put", "meta": meta}));
     call("put-entry", entry("e2", json!("e1"), "put second"));
