@@ -14,7 +14,9 @@ pub(crate) fn moment(text: &str) -> Result<i64, String> {
 }
 
 fn moment_from(text: &str, now_ms: i64) -> Result<i64, String> {
-    let wrong = || "write a date like 2026-01-31, a time like 2026-01-31T12:00:00Z, or how long ago like 12h or 3d".to_owned();
+    let wrong = || {
+        "write a date like 2026-01-31, a time like 2026-01-31T12:00:00Z, or how long ago like 12h or 3d".to_owned()
+    };
     if let Ok(date) = text.parse::<Date>() {
         let midnight = date.to_zoned(TimeZone::system()).map_err(|error| error.to_string())?;
         return Ok(midnight.timestamp().as_millisecond());

@@ -28,7 +28,8 @@ const PATIENCE_MS: u64 = 2_000;
 /// The tools, as an agent is told of them.
 pub(super) fn described() -> Value {
     let text = |about: &str| json!({"type": "string", "description": about});
-    let number = |about: &str, most: u64| json!({"type": "integer", "minimum": 0, "maximum": most, "description": about});
+    let number =
+        |about: &str, most: u64| json!({"type": "integer", "minimum": 0, "maximum": most, "description": about});
     let reads = json!({"readOnlyHint": true, "openWorldHint": false});
     json!([
         {
@@ -95,14 +96,19 @@ pub(super) fn call(client: &dyn Client, params: &Value) -> Result<Value, Wrong> 
         "read_session" => read_session(client, read(&arguments)?),
         "list_sessions" => list(client, read(&arguments)?),
         other => {
-            let message = format!("there is no tool `{other}`; there are search_sessions, read_session and list_sessions");
+            let message =
+                format!("there is no tool `{other}`; there are search_sessions, read_session and list_sessions");
             return Err(Wrong { code: WRONG_PARAMS, message });
         }
     };
     Ok(match told {
         Ok(text) => json!({"content": [{"type": "text", "text": text}], "isError": false}),
-        Err(failure) => json!({"content": [{"type": "text", "text": failure.message()}], "isError": true}),
+        Err(failure) => json!({"content": [{"type": "text", "text": message_of(&failure)}], "isError": true}),
     })
+}
+
+fn message_of(failure: &Failure) -> &str {
+    failure.refusal().map_or("the answer could not be given", |refusal| &refusal.message)
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Wrong> {
@@ -230,7 +236,8 @@ struct ListSessions {
 }
 
 fn list(client: &dyn Client, asked: ListSessions) -> Result<String, Failure> {
-    let pairs: Vec<(String, Value)> = asked.agent.map(|agent| ("agent".to_owned(), agent.into())).into_iter().collect();
+    let pairs: Vec<(String, Value)> =
+        asked.agent.map(|agent| ("agent".to_owned(), agent.into())).into_iter().collect();
     let request = ListRequest {
         limit: Some(asked.limit.unwrap_or(15).clamp(1, 50)),
         cursor: asked.cursor,
@@ -271,7 +278,8 @@ fn titled(title: &str) -> String {
 }
 
 fn day(ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| "at an unknown time".to_owned(), |time| time.strftime("%Y-%m-%d %H:%MZ").to_string())
+    jiff::Timestamp::from_millisecond(ms)
+        .map_or_else(|_| "at an unknown time".to_owned(), |time| time.strftime("%Y-%m-%d %H:%MZ").to_string())
 }
 
 /// An entry in plain text, with its id.
@@ -306,7 +314,9 @@ fn blocks(content: &[ContentBlock], text: &mut String) {
         let _ = match block {
             ContentBlock::Text(block) => writeln!(text, "{}", block.text),
             ContentBlock::Thinking(block) => writeln!(text, "(thinking) {}", block.text),
-            ContentBlock::FunctionCall(call) => writeln!(text, "(calls {} with {})", call.function_id, call.arguments.get()),
+            ContentBlock::FunctionCall(call) => {
+                writeln!(text, "(calls {} with {})", call.function_id, call.arguments.get())
+            }
             ContentBlock::FunctionResult(result) => {
                 blocks(&result.content, text);
                 Ok(())

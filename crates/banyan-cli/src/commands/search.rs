@@ -161,7 +161,11 @@ fn tell_hit(number: usize, hit: &SearchHit, globals: &Globals, screen: &mut Scre
     let snippet: String = pieces.collect();
     screen.line(&format!("    {}", snippet.trim_end()))?;
     let branch = if hit.active { String::new() } else { format!(" --branch {}", one_line(hit.entry_id.as_str())) };
-    let open = format!("    {} show {}{branch}", globals.prompt(), crate::args::quoted(&one_line(hit.session_id.as_str())));
+    let open = format!(
+        "    {} show {}{branch}",
+        globals.prompt(),
+        crate::args::quoted(&one_line(hit.session_id.as_str()))
+    );
     screen.line(&screen.paint(Style::Aside, &open))
 }
 
@@ -179,7 +183,10 @@ fn open(
 ) -> Result<(), Failure> {
     let Some(hit) = found.hits.get(number - 1) else {
         let there = found.hits.len();
-        return Err(Failure::refused("cli/no_such_hit", format!("there is no hit {number}; the search found {there}")));
+        return Err(Failure::refused(
+            "cli/no_such_hit",
+            format!("there is no hit {number}; the search found {there}"),
+        ));
     };
     let items = around(client, &hit.session_id, &hit.entry_id, BEFORE, AFTER)?;
     if globals.json {

@@ -87,7 +87,8 @@ pub struct SearchHit {
     pub role: Option<Role>,
     /// When, in milliseconds since 1970.
     pub timestamp: i64,
-    /// How well it matches, with newer entries ahead. Only to be compared with others of the same answer.
+    /// How well it matches, with newer entries ahead. Only to be compared with others of the same answer; a key with a
+    /// scope is told one divided by the rank.
     pub score: f64,
     /// Whether it is on the active path.
     pub active: bool,

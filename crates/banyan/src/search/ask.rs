@@ -23,6 +23,8 @@ const MOST: usize = 100;
 const DEEPEST: usize = 10_000;
 /// The longest query, in bytes.
 const LONGEST: usize = 4096;
+/// Times are told apart by their minute when it comes to what is newer, so that asking twice gives the same scores.
+const RECENT_MS: i64 = 60_000;
 /// The longest time that a call waits.
 const LONGEST_WAIT: u64 = 60_000;
 
@@ -49,8 +51,10 @@ impl Store {
         let metadata = metadata_of(request).and_then(|wanted| access.scope.within(Some(wanted)));
         let Some(metadata) = metadata else { return Ok(SearchResponse { complete, ..SearchResponse::default() }) };
         let limit = request.limit.unwrap_or(USUAL).clamp(1, MOST);
-        let (skip, now_ms) =
-            cursor.map_or_else(|| (0, now_ms()), |cursor| (cursor.skip.min(DEEPEST), cursor.now_ms));
+        let (skip, now_ms) = cursor.map_or_else(
+            || (0, now_ms() / RECENT_MS * RECENT_MS),
+            |cursor| (cursor.skip.min(DEEPEST), cursor.now_ms),
+        );
         let ask = Ask {
             query,
             metadata: metadata.unwrap_or_default(),
@@ -70,8 +74,11 @@ impl Store {
         found.truncate(limit);
         let next_cursor = more.then(|| SearchCursor { skip: skip + limit, now_ms }.encode());
         let mut hits = Vec::with_capacity(found.len());
-        for hit in found {
-            hits.extend(self.seen(access, &ask.metadata, hit)?);
+        for (at, hit) in found.into_iter().enumerate() {
+            // How rare a word is depends on what everybody says, and so does a score. Tenants are told the rank.
+            let rank = 1.0 / (skip + at + 1) as f64;
+            let score = if access.scope.is_everything() { f64::from(hit.score) } else { rank };
+            hits.extend(self.seen(access, &ask.metadata, hit)?.map(|hit| SearchHit { score, ..hit }));
         }
         Ok(SearchResponse { hits, next_cursor, complete })
     }
