@@ -27,6 +27,7 @@ mod probe;
 mod raw;
 mod report;
 mod rounds;
+mod search;
 mod session;
 mod sqlite;
 mod sqlite_group;
@@ -39,7 +40,7 @@ use workbench::{Outcome, Workbench};
 
 type Work = fn(&Workbench) -> Outcome<Section>;
 
-const WORK: [(&str, Work); 14] = [
+const WORK: [(&str, Work); 15] = [
     ("append-writers", append_writers::run),
     ("append-one-writer", append_one_writer::run),
     ("message-page", message_page::run),
@@ -52,6 +53,7 @@ const WORK: [(&str, Work); 14] = [
     ("http-streams", http_streams::run),
     ("bus-calls", bus_calls::run),
     ("list-page", list_page::run),
+    ("search", search::run),
     ("open-directory", open_directory::run),
     ("page-frames", page_frames::run),
 ];

@@ -75,7 +75,7 @@ pub use clock::{FreshIds, now_ms};
 pub use contexts::Tied;
 pub use leaf_watch::LeafWatch;
 pub use opening::OpenError;
-pub use options::Options;
+pub use options::{Options, SearchIndexing};
 pub use path::{PathPage, PathRequest, PathState, Stretch, Whereabouts};
 pub use progress::Progress;
 pub use store::Banyan;

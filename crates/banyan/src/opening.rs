@@ -14,7 +14,7 @@ use crate::search::{Home, Search};
 use crate::sessions::Sessions;
 use crate::store::{Purpose, Settings, Store};
 use crate::store_protocol::Tokens;
-use crate::{Banyan, Options};
+use crate::{Banyan, Options, SearchIndexing};
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +65,7 @@ impl Banyan {
             None => (Catalogue::unbuilt_in_memory(), Some("it is in memory".to_owned())),
         };
         let home = match index_dir {
-            _ if !options.log.background => Home::Nowhere,
+            _ if !options.log.background || options.search == SearchIndexing::Off => Home::Nowhere,
             Some(dir) => Home::Directory(dir.join(SEARCH)),
             None => Home::Memory,
         };

@@ -128,6 +128,9 @@ impl Bridge {
     async fn search(&self, id: &str, request: SearchRequest) -> Result<String, Error> {
         match self.main().await? {
             MainKind::Banyan(main) => forward::<SearchResponse>(&main.0, id, &request).await,
+            MainKind::Reference(_) if request.query.is_none() && request.q.is_none() => {
+                Err(Error::invalid_request("`query` is missing; pass the words to look for"))
+            }
             MainKind::Reference(_) => Err(Error::storage("the main instance has no search; let it be a Banyan")),
         }
     }

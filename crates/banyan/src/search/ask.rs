@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use banyan_core::cursor::SearchCursor;
 use banyan_core::filter;
-use banyan_model::{Error, Object, SearchHit, SearchRequest, SearchResponse, SnippetPiece};
+use banyan_model::{CommitNo, Error, Object, SearchHit, SearchRequest, SearchResponse, SnippetPiece};
 use banyan_search::{Ask, Branches, Hit, PieceKind, Query, Standing};
 use serde_json::Value;
 
@@ -34,6 +34,13 @@ impl Banyan {
         let mut answer = Ok(SearchResponse::default());
         (self.store.settings.may_block)(&mut || answer = self.store.search(&self.access, &request));
         answer
+    }
+}
+
+impl Banyan {
+    /// The last commit that searches find, of whatever session; 0 while the index is made.
+    pub fn searchable(&self) -> CommitNo {
+        self.store.search.visible()
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn run(store: &Weak<Store>, search: &Arc<Search>) {
     }
     // The threads of the index are started by this one, and run as it does: behind those who serve somebody.
     #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(None, 10);
+    let _ = rustix::process::setpriority_process(None, 15);
     loop {
         let outcome = catch_unwind(AssertUnwindSafe(|| follow(store, search)));
         let why = match outcome {

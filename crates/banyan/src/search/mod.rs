@@ -115,6 +115,12 @@ impl Search {
         self.lock().index = None;
     }
 
+    /// The last commit that can be found with everything before it.
+    fn visible(&self) -> CommitNo {
+        let inner = self.lock();
+        if inner.complete { inner.visible } else { CommitNo(0) }
+    }
+
     fn heard(&self) -> CommitNo {
         CommitNo(self.heard.load(Ordering::SeqCst))
     }
