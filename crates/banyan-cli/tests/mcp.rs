@@ -90,11 +90,15 @@ fn sessions_are_searched_read_and_listed_in_short_answers() {
     let (found, failed) = tool(&place, "search_sessions", json!({"query": "banyan"}));
     assert!(!failed && found.contains("On trees") && found.contains("Plant a **banyan**"), "{found}");
     assert!(found.contains("session_id=alpha entry_id="), "{found}");
-    let (read, failed) = tool(&place, "read_session", json!({"session_id": "alpha", "entry_id": "long", "before": 1}));
+    let (read, failed) =
+        tool(&place, "read_session", json!({"session_id": "alpha", "entry_id": "long", "before": 1}));
     assert!(!failed && read.contains("Water it") && read.contains("more characters"), "{read}");
     assert!(!read.contains("Plant") && read.len() < 4000, "{read}");
-    let (whole, _) =
-        tool(&place, "read_session", json!({"session_id": "alpha", "entry_id": "long", "max_chars": 15_000, "before": 0}));
+    let (whole, _) = tool(
+        &place,
+        "read_session",
+        json!({"session_id": "alpha", "entry_id": "long", "max_chars": 15_000, "before": 0}),
+    );
     assert!(!whole.contains("more characters"), "{whole}");
     let (listed, failed) = tool(&place, "list_sessions", json!({}));
     assert!(!failed && listed.contains("On trees (3 messages"), "{listed}");
