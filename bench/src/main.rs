@@ -28,6 +28,7 @@ mod probe;
 mod raw;
 mod report;
 mod rounds;
+mod search;
 mod session;
 mod sqlite;
 mod sqlite_group;
@@ -53,6 +54,7 @@ const WORK: [(&str, Work); 15] = [
     ("http-streams", http_streams::run),
     ("bus-calls", bus_calls::run),
     ("list-page", list_page::run),
+    ("search", search::run),
     ("open-directory", open_directory::run),
     ("page-frames", page_frames::run),
     ("portable", portable::run),

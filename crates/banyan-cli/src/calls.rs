@@ -43,6 +43,7 @@ calls! {
     ListRequest => "session::list" -> ListResponse;
     MessagesRequest => "session::messages" -> MessagesResponse;
     PutAttachmentRequest => "session::put-attachment" -> PutAttachmentResponse;
+    SearchRequest => "session::search" -> SearchResponse;
     SetStatusRequest => "session::set-status" -> SetStatusResponse;
     TurnsRequest => "session::turns" -> TurnsResponse;
     TreeRequest => "session::tree" -> TreeResponse;

@@ -5,12 +5,14 @@
 
 mod agents;
 mod args;
+mod around;
 mod calls;
 mod client;
 mod commands;
 mod data_dir;
 mod failure;
 mod json;
+mod moment;
 mod notice;
 mod progress;
 mod prose;

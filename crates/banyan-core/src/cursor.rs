@@ -93,6 +93,29 @@ impl TurnCursor {
     }
 }
 
+/// Where a page of a search ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchCursor {
+    /// How many hits came before.
+    #[serde(rename = "s")]
+    pub skip: usize,
+    /// What counted as now on the first page, so that the order is the same on all.
+    #[serde(rename = "t")]
+    pub now_ms: i64,
+}
+
+impl SearchCursor {
+    /// The cursor as text.
+    pub fn encode(&self) -> String {
+        encode(self)
+    }
+
+    /// Reads a cursor.
+    pub fn decode(text: &str) -> Result<Self, Error> {
+        decode(text)
+    }
+}
+
 fn encode(cursor: &impl Serialize) -> String {
     // Cursors are strings and integers, which always have a JSON form.
     STANDARD.encode(serde_json::to_vec(cursor).unwrap_or_default())

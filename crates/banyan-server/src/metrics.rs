@@ -45,6 +45,7 @@ pub(crate) struct Metrics {
     /// What was left out of contexts that calls brought along.
     pub(crate) left_out_of_contexts: Family<LeftOut, Counter>,
     head: Gauge,
+    searchable: Gauge,
     poisoned: Gauge,
     keys: Gauge,
 }
@@ -97,6 +98,7 @@ impl Metrics {
             contexts: Family::default(),
             left_out_of_contexts: Family::default(),
             head: Gauge::default(),
+            searchable: Gauge::default(),
             poisoned: Gauge::default(),
             keys: Gauge::default(),
         };
@@ -149,6 +151,8 @@ impl Metrics {
             self.left_out_of_contexts.clone(),
         );
         to.register("commits", "The number of the last commit", self.head.clone());
+        let about = "The number of the last commit that searches find; 0 while the index is made";
+        to.register("search_commits", about, self.searchable.clone());
         to.register("poisoned", "1 when writing has stopped until the next start", self.poisoned.clone());
         to.register("keys", "Keys that the server knows", self.keys.clone());
     }
@@ -168,6 +172,7 @@ pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result
     }
     let metrics = &app.metrics;
     metrics.head.set(i64::try_from(app.store.head().0).unwrap_or(i64::MAX));
+    metrics.searchable.set(i64::try_from(app.store.searchable().0).unwrap_or(i64::MAX));
     metrics.poisoned.set(app.store.poisoned().is_some().into());
     let open = app.settings.limits.subscriptions.saturating_sub(app.subscriptions.available_permits());
     metrics.subscriptions.set(i64::try_from(open).unwrap_or(i64::MAX));

@@ -14,5 +14,6 @@ mod resources {
     mod documents;
     mod messages;
     mod portable;
+    mod search;
     mod sessions;
 }

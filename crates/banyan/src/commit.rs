@@ -241,6 +241,7 @@ impl Store {
         let done = Box::new(move |outcome: Result<Committed, LogError>| {
             if let (Ok(committed), Some(store)) = (&outcome, store.upgrade()) {
                 store.removed(&held, committed, keep, &end);
+                store.search.hear(committed.commit);
             }
             if let (true, Some(store), Some(token)) = (outcome.is_ok(), store.upgrade(), end.token) {
                 store.tokens.note(token, None);
@@ -463,6 +464,7 @@ fn finish(
             if let Some(token) = token {
                 store.tokens.note(token, left_as(prepared));
             }
+            store.search.hear(committed.commit);
         }
         store.unpin(prepared);
     }

@@ -10,10 +10,11 @@ use banyan_model::Error;
 
 use crate::hub::Hub;
 use crate::recent::Recent;
+use crate::search::{Home, Search};
 use crate::sessions::Sessions;
 use crate::store::{Purpose, Settings, Store};
 use crate::store_protocol::Tokens;
-use crate::{Banyan, Options};
+use crate::{Banyan, Options, SearchIndexing};
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,9 @@ pub enum OpenError {
 
 /// Where the catalogue is, within a data directory.
 const CATALOGUE: &str = ".banyan/index/catalogue.sqlite";
+
+/// Where the search index is, beside the catalogue.
+const SEARCH: &str = "search";
 
 impl Banyan {
     /// Opens a data directory, and makes it when it is not there. One process owns a directory at a time.
@@ -54,19 +58,25 @@ impl Banyan {
                 cause: error.to_string(),
             })?;
         }
+        let index_dir = catalogue.and_then(Path::parent);
         let (catalogue, rebuild) = match catalogue.map(Catalogue::open).transpose()? {
             Some(Opened::Ready(catalogue)) => (catalogue, None),
             Some(Opened::Rebuild(catalogue, reason)) => (catalogue, Some(reason.to_string())),
             None => (Catalogue::unbuilt_in_memory(), Some("it is in memory".to_owned())),
         };
-        let store = Store::new(log, catalogue, options, Purpose::Work);
+        let home = match index_dir {
+            _ if !options.log.background || options.search == SearchIndexing::Off => Home::Nowhere,
+            Some(dir) => Home::Directory(dir.join(SEARCH)),
+            None => Home::Memory,
+        };
+        let store = Store::new(log, catalogue, home, options, Purpose::Work);
         store.catch_up(&recovered, rebuild)?;
         Ok(Self { store, access: Arc::default() })
     }
 }
 
 impl Store {
-    fn new(log: FsLog, catalogue: Catalogue, options: Options, purpose: Purpose) -> Arc<Self> {
+    fn new(log: FsLog, catalogue: Catalogue, home: Home, options: Options, purpose: Purpose) -> Arc<Self> {
         Arc::new(Self {
             log,
             catalogue,
@@ -87,13 +97,14 @@ impl Store {
             progress: options.progress,
             housekeeper: std::sync::Mutex::default(),
             errands: Arc::default(),
+            search: Arc::new(Search::new(home)),
             closed: std::sync::atomic::AtomicBool::new(false),
         })
     }
 
     /// A store that is only looked at: nothing is started or mended, and no catalogue is opened.
     pub(crate) fn for_reading(log: FsLog, options: Options) -> Result<Arc<Self>, OpenError> {
-        Ok(Self::new(log, Catalogue::in_memory()?, options, Purpose::Inspection))
+        Ok(Self::new(log, Catalogue::in_memory()?, Home::Nowhere, options, Purpose::Inspection))
     }
 
     fn catch_up(self: &Arc<Self>, recovered: &Recovered, rebuild: Option<String>) -> Result<(), OpenError> {
@@ -118,6 +129,7 @@ impl Store {
         }
         if self.settings.works_alone {
             self.start_housekeeper();
+            self.start_search();
         }
         Ok(())
     }

@@ -24,6 +24,8 @@ pub struct Options {
     pub subscriber_events: usize,
     /// How many bytes of events a subscriber may be behind.
     pub subscriber_bytes: usize,
+    /// Whether what sessions say can be searched.
+    pub search: SearchIndexing,
     /// The write-ahead log's settings.
     pub log: banyan_log::Options,
     /// Runs what may take a while and nobody could foresee, such as bringing a large session into memory. A program whose
@@ -31,6 +33,16 @@ pub struct Options {
     pub may_block: fn(&mut dyn FnMut()),
     /// Hears about work that takes a while.
     pub progress: Box<dyn Progress>,
+}
+
+/// Whether what sessions say can be searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SearchIndexing {
+    /// An index follows the log, on a thread of its own. A store in memory has none before the first search.
+    #[default]
+    Following,
+    /// There is no index, and searches are refused.
+    Off,
 }
 
 impl Default for Options {
@@ -44,6 +56,7 @@ impl Default for Options {
             cached_bytes: 32 << 20,
             subscriber_events: 1024,
             subscriber_bytes: 32 << 20,
+            search: SearchIndexing::Following,
             log: banyan_log::Options::default(),
             may_block: |work| work(),
             progress: Box::new(()),

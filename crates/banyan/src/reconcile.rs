@@ -24,6 +24,7 @@ const LOOK_AT_ALL: u64 = 20_000;
 impl Store {
     /// Makes the catalogue anew from the session files.
     pub(crate) fn rebuild_catalogue(&self) -> Result<(), OpenError> {
+        self.search.doubt();
         self.log.respell()?;
         let sessions = self.log.sessions()?;
         self.progress.begin("Rebuilding the catalogue", sessions.len() as u64);
@@ -116,6 +117,9 @@ impl Store {
         self.progress.begin("Catching up with the session files", changed.len() as u64);
         for (done, id) in changed.into_iter().enumerate() {
             self.look_again(id)?;
+            if !touched.contains(names::file_stem(id).as_str()) {
+                self.search.mark(id);
+            }
             self.progress.step(done as u64 + 1);
         }
         Ok(())
@@ -132,6 +136,7 @@ impl Store {
 
     /// A session whose file is gone was deleted just before a crash, or by somebody else.
     fn forget_missing(&self, key: &FileKey) -> Result<(), OpenError> {
+        self.search.mark(&key.session_id);
         let kept = key.born.parse().is_ok_and(|born| self.log.is_retained(born));
         match self.catalogue.file(key)? {
             Some(mut row) if kept => {
@@ -261,6 +266,7 @@ impl Store {
             known => known?,
         };
         if known.is_none_or(|row| row.length != read.scanned.len) {
+            self.search.mark(id);
             self.catalogue.note(self.row(id, read, Standing::Listed));
         }
         Ok(())

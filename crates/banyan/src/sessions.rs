@@ -124,6 +124,11 @@ impl Sessions {
         session
     }
 
+    /// The object for an id, if there is one.
+    pub(crate) fn peek(&self, id: &SessionId) -> Option<Arc<Session>> {
+        self.shard(id).get(id).cloned()
+    }
+
     /// Forgets an object that stands for no session, unless somebody is about to make it one.
     pub(crate) fn forget_absent(&self, session: Arc<Session>) {
         let id = session.id.clone();

@@ -15,6 +15,7 @@ use crate::hub::{Bounds, Hub};
 use crate::leaf_watch::LeafWatches;
 use crate::progress::Progress;
 use crate::recent::Recent;
+use crate::search::Search;
 use crate::sessions::Sessions;
 use crate::store_protocol::Tokens;
 
@@ -41,6 +42,7 @@ pub(crate) struct Store {
     pub(crate) progress: Box<dyn Progress>,
     pub(crate) housekeeper: Mutex<Option<JoinHandle<()>>>,
     pub(crate) errands: Arc<Errands>,
+    pub(crate) search: Arc<Search>,
     pub(crate) closed: AtomicBool,
 }
 
@@ -111,6 +113,7 @@ impl Store {
             return Ok(());
         }
         self.errands.stop();
+        self.search.stop();
         let housekeeper = self.housekeeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The housekeeper itself may be the last to hold the store.
         if let Some(housekeeper) = housekeeper

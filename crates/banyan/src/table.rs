@@ -163,6 +163,8 @@ table! { FUNCTIONS
         "One entry of any branch, or null.";
     Reads "session::turns" turns(TurnsRequest) -> TurnsResponse,
         "A page of turns: how each ended, what it consumed, and what became of its tool calls.";
+    Reads "session::search" search(SearchRequest) -> SearchResponse,
+        "The entries that match a query best, over all sessions or some of them.";
     Reads "session::tree" tree(TreeRequest) -> TreeResponse,
         "Every entry of every branch, without content.";
     Writes "session::fork" fork(ForkRequest) -> ForkResponse,

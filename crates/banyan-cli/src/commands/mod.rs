@@ -12,8 +12,11 @@ mod import_file;
 mod key;
 mod key_ring;
 mod ls;
+mod mcp;
+mod mcp_tools;
 mod resume;
 mod rm;
+mod search;
 mod serve;
 mod server_options;
 mod show;
@@ -44,6 +47,7 @@ pub(crate) enum Command {
     Call(call::CallArgs),
     Ls(ls::LsArgs),
     Show(show::ShowArgs),
+    Search(search::SearchArgs),
     Tail(tail::TailArgs),
     Fork(fork::ForkArgs),
     Export(export::ExportArgs),
@@ -51,6 +55,7 @@ pub(crate) enum Command {
     Resume(resume::ResumeArgs),
     Rm(rm::RmArgs),
     Verify(verify::VerifyArgs),
+    Mcp(mcp::McpArgs),
 }
 
 /// Does what was asked.
@@ -64,6 +69,7 @@ pub(crate) fn run(command: Command, globals: &Globals, screen: &mut Screen) -> R
         Command::Call(args) => call::run(&args, globals, screen),
         Command::Ls(args) => ls::run(&args, globals, screen),
         Command::Show(args) => show::run(&args, globals, screen),
+        Command::Search(args) => search::run(&args, globals, screen),
         Command::Tail(args) => tail::run(&args, globals, screen),
         Command::Fork(args) => fork::run(args, globals, screen),
         Command::Export(args) => export::run(&args, globals, screen),
@@ -71,5 +77,6 @@ pub(crate) fn run(command: Command, globals: &Globals, screen: &mut Screen) -> R
         Command::Resume(args) => resume::run(&args, globals, screen),
         Command::Rm(args) => rm::run(&args, globals, screen),
         Command::Verify(args) => verify::run(&args, globals, screen),
+        Command::Mcp(args) => mcp::run(&args, globals, screen),
     }
 }

@@ -23,6 +23,7 @@ impl Bridge {
             "session::messages-range" => self.messages_range(id, read_request(body)?).await,
             "session::get-message" => self.get_message(id, read_request(body)?).await,
             "session::turns" => self.turns(id, read_request(body)?).await,
+            "session::search" => self.search(id, read_request(body)?).await,
             "session::tree" => self.tree(id, read_request(body)?).await,
             "session::get-attachment" => self.get_attachment(id, read_request(body)?).await,
             "session::list-attachments" => self.list_attachments(id, read_request(body)?).await,
@@ -121,6 +122,16 @@ impl Bridge {
                     (listing.state.meta().as_ref().clone(), self.limits().page_size(request.limit));
                 answer(&banyan::turns_of(&listing, meta, request.cursor.as_deref(), limit)?)
             }
+        }
+    }
+
+    async fn search(&self, id: &str, request: SearchRequest) -> Result<String, Error> {
+        match self.main().await? {
+            MainKind::Banyan(main) => forward::<SearchResponse>(&main.0, id, &request).await,
+            MainKind::Reference(_) if request.query.is_none() && request.q.is_none() => {
+                Err(Error::invalid_request("`query` is missing; pass the words to look for"))
+            }
+            MainKind::Reference(_) => Err(Error::storage("the main instance has no search; let it be a Banyan")),
         }
     }
 

@@ -8,6 +8,7 @@ mod import;
 mod lifecycle;
 mod messages;
 mod pages;
+mod search;
 mod turns;
 
 use serde::de::DeserializeOwned;
@@ -21,6 +22,7 @@ pub use import::*;
 pub use lifecycle::*;
 pub use messages::*;
 pub use pages::*;
+pub use search::*;
 pub use turns::*;
 
 /// How deep a request may nest. What it leaves in the store comes back wrapped in a few levels more, and readers

@@ -10,6 +10,7 @@ mod fields;
 mod files;
 mod messages;
 mod query;
+mod search;
 mod sessions;
 
 use std::future::Future;
@@ -112,7 +113,7 @@ type Handler = fn(Asked) -> Pin<Box<dyn Future<Output = Result<Response, Problem
 
 /// All of them, in the order of the documentation.
 pub(crate) fn operations() -> impl Iterator<Item = &'static Operation> {
-    [sessions::OPERATIONS, messages::OPERATIONS, branches::OPERATIONS, attachments::OPERATIONS]
+    [sessions::OPERATIONS, search::OPERATIONS, messages::OPERATIONS, branches::OPERATIONS, attachments::OPERATIONS]
         .into_iter()
         .flatten()
 }

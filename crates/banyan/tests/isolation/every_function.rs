@@ -91,6 +91,10 @@ fn own_of(mut answer: Value, victim: &Furnished) -> Value {
     if let Some(sessions) = answer.get_mut("sessions").and_then(Value::as_array_mut) {
         sessions.retain(|it| it["session_id"] != victim.session);
     }
+    // How well something matches depends on what others say, so a tenant is told the rank instead.
+    for (at, hit) in answer.get_mut("hits").and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
+        hit["score"] = json!(1.0 / (at as f64 + 1.0));
+    }
     answer
 }
 

@@ -52,6 +52,10 @@ pub(super) fn example(function: &str, it: &Furnished) -> Example {
         "session::messages-range" => {
             all_with(vec![json!({"entry_ids": [message]}), json!({"from_entry_id": message, "to_entry_id": leaf})])
         }
+        "session::search" => all_with(vec![
+            json!({"query": "first", "wait_ms": 60_000}),
+            json!({"query": "f*", "all_branches": true, "wait_ms": 60_000}),
+        ]),
         "session::turns" => all_with(vec![json!({}), json!({"limit": 1})]),
         "session::get-message" => all_with(vec![json!({"entry_id": message})]),
         "session::fork" => all_with(vec![json!({"entry_id": message}), json!({"entry_id": leaf, "title": "F"})]),

@@ -1,0 +1,131 @@
+//! Where the index is: files that are written without being flushed.
+//!
+//! The index can be made again at any time, so no writer of sessions ever waits behind a flush of it. After a power cut
+//! its files may be torn; they are checked then, and made anew if need be ([`seal`] and [`is_sealed`] say when).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
+use tantivy::directory::{
+    AntiCallToken, Directory, DirectoryLock, FileHandle, Lock, MmapDirectory, TerminatingWrite, WatchCallback,
+    WatchHandle, WritePtr,
+};
+
+/// A directory whose files are read by mapping them, and written without a flush.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    root: PathBuf,
+    mapped: MmapDirectory,
+}
+
+impl Files {
+    pub(crate) fn open(root: &Path) -> Result<Self, tantivy::TantivyError> {
+        Ok(Self { root: root.to_owned(), mapped: MmapDirectory::open(root)? })
+    }
+}
+
+impl Directory for Files {
+    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        self.mapped.get_file_handle(path)
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        self.mapped.delete(path)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
+        self.mapped.exists(path)
+    }
+
+    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        let opened = OpenOptions::new().write(true).create_new(true).open(self.root.join(path));
+        let file = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => OpenWriteError::FileAlreadyExists(path.to_owned()),
+            _ => OpenWriteError::wrap_io_error(error, path.to_owned()),
+        })?;
+        Ok(BufWriter::new(Box::new(Unflushed(file))))
+    }
+
+    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        self.mapped.atomic_read(path)
+    }
+
+    fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
+        let to = self.root.join(path);
+        let beside = to.with_extension("new");
+        fs::write(&beside, data)?;
+        fs::rename(beside, to)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
+        self.mapped.acquire_lock(lock)
+    }
+
+    fn watch(&self, callback: WatchCallback) -> tantivy::Result<WatchHandle> {
+        self.mapped.watch(callback)
+    }
+}
+
+struct Unflushed(File);
+
+impl Write for Unflushed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl TerminatingWrite for Unflushed {
+    fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The file that says how all others look. It is there while nobody uses the index.
+const SEAL: &str = "sealed";
+
+/// Says how the files look, so that whoever opens them next knows that nothing happened to them.
+pub(crate) fn seal(root: &Path) -> io::Result<()> {
+    for file in fs::read_dir(root)? {
+        // The seal must not outlive what it vouches for.
+        File::open(file?.path())?.sync_data()?;
+    }
+    fs::write(root.join(SEAL), look(root)?)?;
+    File::open(root.join(SEAL))?.sync_data()
+}
+
+/// Whether the files look as when they were sealed. The seal is gone afterwards.
+pub(crate) fn is_sealed(root: &Path) -> bool {
+    let sealed = fs::read_to_string(root.join(SEAL));
+    let _ = fs::remove_file(root.join(SEAL));
+    matches!((sealed, look(root)), (Ok(sealed), Ok(now)) if sealed == now)
+}
+
+/// Every file with its length and when it was changed.
+fn look(root: &Path) -> io::Result<String> {
+    let mut lines = Vec::new();
+    for file in fs::read_dir(root)? {
+        let file = file?;
+        let name = file.file_name().to_string_lossy().into_owned();
+        // Locks are held on files that say nothing.
+        if name == SEAL || name.ends_with(".lock") {
+            continue;
+        }
+        let meta = file.metadata()?;
+        let changed = meta.modified()?.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        lines.push(format!("{name} {} {changed}\n", meta.len()));
+    }
+    lines.sort_unstable();
+    Ok(lines.concat())
+}

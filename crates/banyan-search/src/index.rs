@@ -1,0 +1,176 @@
+//! The index: opened or made anew, written by one, read by all.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use banyan_model::{CommitNo, SessionId};
+use serde::{Deserialize, Serialize};
+use tantivy::collector::DocSetCollector;
+use tantivy::directory::RamDirectory;
+use tantivy::indexer::{LogMergePolicy, NoMergePolicy};
+use tantivy::query::TermQuery;
+use tantivy::schema::{IndexRecordOption, Value};
+use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, TantivyDocument, Term};
+
+use crate::document::SessionRecord;
+use crate::error::SearchError;
+use crate::files::{self, Files};
+use crate::schema::{Fields, VERSION, schema};
+use crate::tokens::{WORDS, WordTokenizer};
+use crate::writer::Writer;
+
+/// A full-text index of entries.
+pub struct SearchIndex {
+    pub(crate) index: Index,
+    pub(crate) reader: IndexReader,
+    pub(crate) fields: Fields,
+    root: Option<PathBuf>,
+}
+
+/// How far an index has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The last commit that was looked at.
+    pub position: CommitNo,
+    /// Whether everything up to there is in the index; otherwise sessions are missing that were written before.
+    pub complete: bool,
+    /// The number of the next session.
+    pub next: u64,
+}
+
+/// What the index keeps beside its documents.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Payload {
+    pub(crate) version: u32,
+    #[serde(flatten)]
+    pub(crate) progress: Progress,
+}
+
+/// An index, and whether it had to be made.
+pub struct Opened {
+    /// The index.
+    pub index: SearchIndex,
+    /// How far it has come; `None` when it is new.
+    pub progress: Option<Progress>,
+    /// Why the one that was there could not be used.
+    pub replaced: Option<String>,
+}
+
+impl SearchIndex {
+    /// Opens the index in a directory. One that is missing, foreign, damaged or of another version is made anew, empty.
+    pub fn open(root: &Path) -> Result<Opened, SearchError> {
+        fs::create_dir_all(root).map_err(SearchError::io("making", root))?;
+        let replaced = match Self::open_existing(root) {
+            Ok(Some((index, progress))) => return Ok(Opened { index, progress: Some(progress), replaced: None }),
+            Ok(None) => None,
+            Err(why) => Some(why.to_string()),
+        };
+        fs::remove_dir_all(root).map_err(SearchError::io("clearing", root))?;
+        fs::create_dir_all(root).map_err(SearchError::io("making", root))?;
+        let made = Index::create(Files::open(root)?, schema().0, IndexSettings::default())?;
+        Ok(Opened { index: Self::on(made, Some(root.to_owned()))?, progress: None, replaced })
+    }
+
+    /// An index in memory, which ends with the process.
+    pub fn in_memory() -> Result<Self, SearchError> {
+        Self::on(Index::create(RamDirectory::create(), schema().0, IndexSettings::default())?, None)
+    }
+
+    fn open_existing(root: &Path) -> Result<Option<(Self, Progress)>, SearchError> {
+        let files = Files::open(root)?;
+        if !Index::exists(&files).map_err(tantivy::TantivyError::from)? {
+            return Ok(None);
+        }
+        let sealed = files::is_sealed(root);
+        let index = Index::open(files)?;
+        if index.schema() != schema().0 {
+            return Err(SearchError::Damaged("it was made for something else".to_owned()));
+        }
+        let payload = index.load_metas()?.payload.unwrap_or_default();
+        let Ok(Payload { version: VERSION, progress }) = serde_json::from_str(&payload) else {
+            return Err(SearchError::Damaged("it is of another version, or was never finished".to_owned()));
+        };
+        if !sealed && let Some(file) = index.validate_checksum()?.iter().next() {
+            return Err(SearchError::Damaged(format!("{} is not as it was written", file.display())));
+        }
+        Ok(Some((Self::on(index, Some(root.to_owned()))?, progress)))
+    }
+
+    fn on(index: Index, root: Option<PathBuf>) -> Result<Self, SearchError> {
+        index.tokenizers().register(WORDS, WordTokenizer);
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        Ok(Self { index, reader, fields: schema().1, root })
+    }
+
+    /// The one who writes to the index. Its threads run as the caller's does.
+    pub fn writer(&self, progress: Option<Progress>) -> Result<Writer, SearchError> {
+        // One thread cuts words, another has read what comes next.
+        let writer = self.index.writer_with_num_threads(1, WRITER_BYTES)?;
+        let mut merging = LogMergePolicy::default();
+        merging.set_min_num_segments(6);
+        merging.set_del_docs_ratio_before_merge(0.3);
+        writer.set_merge_policy(Box::new(merging));
+        let progress = progress.unwrap_or(Progress { position: CommitNo(0), complete: false, next: 0 });
+        Ok(Writer { writer, fields: self.fields, progress, root: self.root.clone() })
+    }
+
+    /// Makes what was committed visible to searches.
+    pub fn refresh(&self) -> Result<(), SearchError> {
+        Ok(self.reader.reload()?)
+    }
+
+    /// What the index remembers of a session.
+    pub fn session(&self, id: &SessionId) -> Result<Option<SessionRecord>, SearchError> {
+        let searcher = self.reader.searcher();
+        let term = Term::from_field_text(self.fields.session_id, &session_term(id));
+        let query = TermQuery::new(term, IndexRecordOption::Basic);
+        let found = searcher.search(&query, &DocSetCollector)?;
+        let Some(at) = found.into_iter().next() else { return Ok(None) };
+        record_in(&searcher.doc(at)?, self.fields).map(Some)
+    }
+
+    /// Every session that the index knows.
+    pub fn sessions(&self, mut visit: impl FnMut(SessionId, SessionRecord)) -> Result<(), SearchError> {
+        let searcher: Searcher = self.reader.searcher();
+        for (ord, segment) in searcher.segment_readers().iter().enumerate() {
+            let numbers = segment.fast_fields().u64(crate::schema::NUMBER)?;
+            for doc in segment.doc_ids_alive().filter(|doc| numbers.first(*doc).is_some()) {
+                let stored: TantivyDocument = searcher.doc(tantivy::DocAddress::new(ord as u32, doc))?;
+                let id =
+                    stored.get_first(self.fields.session_id).and_then(|value| value.as_str()).unwrap_or_default();
+                visit(SessionId::from(id.trim_start_matches(OWN)), record_in(&stored, self.fields)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> u64 {
+        self.reader.searcher().num_docs()
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// About how much is held in memory before it is written.
+const WRITER_BYTES: usize = 64 << 20;
+
+/// Stands before the id in a session's own document, so that only that is found by it.
+const OWN: char = '\u{1}';
+
+pub(crate) fn session_term(id: &SessionId) -> String {
+    format!("{OWN}{id}")
+}
+
+fn record_in(stored: &TantivyDocument, fields: Fields) -> Result<SessionRecord, SearchError> {
+    let text = stored.get_first(fields.record).and_then(|value| value.as_str()).unwrap_or_default();
+    serde_json::from_str(text).map_err(|error| SearchError::Damaged(error.to_string()))
+}
+
+/// Stops merging, so that whoever closes does not wait for it.
+pub(crate) fn no_merging() -> Box<NoMergePolicy> {
+    Box::new(NoMergePolicy)
+}

@@ -1,0 +1,228 @@
+//! The thread that keeps the index up to date.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use banyan_model::{CommitNo, Error, SessionId};
+use banyan_search::{SearchError, SearchIndex, SessionRecord, Writer};
+
+use super::{Home, Search};
+use crate::store::Store;
+
+/// Commands that only look at something are over by then, and cause no work.
+const BEFORE_OPENING: Duration = Duration::from_millis(200);
+/// What is written is found after about this time. More often costs more than it is worth.
+pub(super) const EVERY: Duration = Duration::from_millis(250);
+/// How long nothing is tried after a failure.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// So many sessions are remembered between batches.
+const MOST_KNOWN: usize = 20_000;
+
+/// Why the thread has to begin anew.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    #[error(transparent)]
+    Index(#[from] SearchError),
+    #[error("a session could not be read: {0}")]
+    Session(#[from] Error),
+}
+
+/// What the thread works with.
+pub(super) struct Indexer {
+    pub(super) search: Arc<Search>,
+    pub(super) index: Arc<SearchIndex>,
+    pub(super) writer: Writer,
+    /// What the index remembers of sessions, newer than what can be read from it before the next commit.
+    pub(super) known: HashMap<SessionId, Option<SessionRecord>>,
+    /// The last commit that was looked at.
+    pub(super) position: CommitNo,
+    pub(super) complete: bool,
+    /// Whether anything was changed since the last commit.
+    pub(super) dirty: bool,
+    pub(super) committed_at: Instant,
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    GoOn,
+    Stop,
+}
+
+pub(super) fn run(store: &Weak<Store>, search: &Arc<Search>) {
+    if !search.pause(BEFORE_OPENING) {
+        return;
+    }
+    // The threads of the index are started by this one, and run as it does: behind those who serve somebody.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, 15);
+    loop {
+        let outcome = catch_unwind(AssertUnwindSafe(|| follow(store, search)));
+        let why = match outcome {
+            Ok(Ok(())) => return,
+            Ok(Err(trouble)) => trouble.to_string(),
+            // A reader of damaged files can run past their end.
+            Err(_) => "the search index is damaged".to_owned(),
+        };
+        let Some(store) = store.upgrade() else { return };
+        store.warn(&format!("search stopped and begins anew: {why}"));
+        drop(store);
+        let mut inner = search.lock();
+        (inner.index, inner.complete, inner.failed) = (None, false, Some(why));
+        drop(inner);
+        // Not `pause`: a search that waits must not make this turn without end.
+        let until = Instant::now() + AFTER_FAILURE;
+        while Instant::now() < until {
+            if search.stopped() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn follow(store: &Weak<Store>, search: &Arc<Search>) -> Result<(), Trouble> {
+    let mut indexer = open(store, search)?;
+    let outcome = loop {
+        let Some(store) = store.upgrade() else { break Ok(()) };
+        let doubtful = search.lock().doubtful;
+        if doubtful {
+            indexer.complete = false;
+            let mut inner = search.lock();
+            (inner.complete, inner.doubtful) = (false, false);
+        }
+        let step = if indexer.complete { indexer.catch_up(&store) } else { indexer.sweep(&store) };
+        drop(store);
+        match step {
+            Ok(Next::GoOn) => {}
+            Ok(Next::Stop) => break Ok(()),
+            Err(trouble) => break Err(trouble),
+        }
+        if !indexer.search.sleep(indexer.position) {
+            break Ok(());
+        }
+        let since = indexer.committed_at.elapsed();
+        if since < EVERY && !indexer.search.pause(EVERY.saturating_sub(since)) {
+            break Ok(());
+        }
+    };
+    outcome?;
+    indexer.search.lock().index = None;
+    Ok(indexer.writer.close()?)
+}
+
+fn open(store: &Weak<Store>, search: &Arc<Search>) -> Result<Indexer, Trouble> {
+    let heard = search.heard();
+    let (index, progress) = match &search.home {
+        Home::Directory(root) => {
+            let mut opened = SearchIndex::open(root)?;
+            // An index that has seen more than there is belongs to another store.
+            if opened.progress.is_some_and(|progress| progress.position > heard) {
+                drop(opened);
+                std::fs::remove_dir_all(root).map_err(|cause| SearchError::Io {
+                    doing: "clearing",
+                    path: root.clone(),
+                    cause,
+                })?;
+                opened = SearchIndex::open(root)?;
+            }
+            if let (Some(why), Some(store)) = (&opened.replaced, store.upgrade()) {
+                store.warn(&format!("the search index is made anew: {why}"));
+            }
+            (opened.index, opened.progress)
+        }
+        Home::Memory | Home::Nowhere => (SearchIndex::in_memory()?, None),
+    };
+    let index = Arc::new(index);
+    let writer = index.writer(progress)?;
+    let complete = progress.is_some_and(|progress| progress.complete);
+    let position = progress.map_or(heard, |progress| progress.position);
+    let mut inner = search.lock();
+    (inner.index, inner.failed) = (Some(Arc::clone(&index)), None);
+    (inner.visible, inner.complete) = (position, complete);
+    drop(inner);
+    search.changed.notify_all();
+    Ok(Indexer {
+        search: Arc::clone(search),
+        index,
+        writer,
+        known: HashMap::new(),
+        position,
+        complete,
+        dirty: progress.is_none(),
+        committed_at: Instant::now(),
+    })
+}
+
+impl Indexer {
+    /// Looks at everything that was committed, and at marked sessions. Makes it visible.
+    fn catch_up(&mut self, store: &Arc<Store>) -> Result<Next, Trouble> {
+        if self.look_at_marked(store)? == Next::Stop {
+            return Ok(Next::Stop);
+        }
+        while self.position < self.search.heard() {
+            if self.search.stopped() {
+                return Ok(Next::Stop);
+            }
+            if !self.batch(store)? {
+                // The journal does not go back that far: the sessions themselves say what is new.
+                self.complete = false;
+                self.position = self.search.heard();
+                return self.sweep(store);
+            }
+            if self.committed_at.elapsed() > EVERY * 2 {
+                self.commit()?;
+            }
+        }
+        self.commit()?;
+        Ok(Next::GoOn)
+    }
+
+    pub(super) fn look_at_marked(&mut self, store: &Arc<Store>) -> Result<Next, Trouble> {
+        let marked: HashSet<SessionId> = self.search.lock().marks.clone();
+        for id in &marked {
+            if self.search.stopped() {
+                return Ok(Next::Stop);
+            }
+            self.index_anew_or_skip(store, id)?;
+        }
+        if !marked.is_empty() {
+            self.dirty = true;
+            self.commit()?;
+            self.search.lock().marks.retain(|id| !marked.contains(id));
+            self.search.changed.notify_all();
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// Makes everything so far visible.
+    pub(super) fn commit(&mut self) -> Result<(), Trouble> {
+        // A position alone is not worth a step, unless it would be far behind when the store is opened again.
+        if self.dirty || self.position.0 > self.writer.progress().position.0 + 10_000 {
+            self.writer.commit(self.position, self.complete)?;
+            self.index.refresh()?;
+            self.dirty = false;
+            if self.known.len() > MOST_KNOWN {
+                self.known.clear();
+            }
+        }
+        self.committed_at = Instant::now();
+        let mut inner = self.search.lock();
+        (inner.visible, inner.complete) = (self.position, self.complete);
+        drop(inner);
+        self.search.changed.notify_all();
+        Ok(())
+    }
+
+    /// What the index remembers of a session.
+    pub(super) fn record(&mut self, id: &SessionId) -> Result<Option<SessionRecord>, Trouble> {
+        if let Some(known) = self.known.get(id) {
+            return Ok(known.clone());
+        }
+        let record = self.index.session(id)?;
+        self.known.insert(id.clone(), record.clone());
+        Ok(record)
+    }
+}

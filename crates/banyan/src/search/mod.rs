@@ -1,0 +1,214 @@
+//! Search: a full-text index that follows the log.
+//!
+//! A thread of its own ([`indexer`]) reads what was committed from the journal, by position, and looks at the sessions
+//! that it names. Writers tell it only that there is something new, so they never wait for it, and there is no queue that
+//! could run over. Searches ([`ask`]) read what the thread has made visible.
+
+mod ask;
+mod batch;
+mod indexer;
+mod session;
+mod sweep;
+mod text;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use banyan_model::{CommitNo, Error, SessionId};
+use banyan_search::SearchIndex;
+
+use crate::store::Store;
+
+/// Where the index is kept.
+pub(crate) enum Home {
+    /// In a directory.
+    Directory(PathBuf),
+    /// In memory, from the first search on.
+    Memory,
+    /// Nowhere: this store is not searched.
+    Nowhere,
+}
+
+/// What writers, searches and the indexing thread share.
+pub(crate) struct Search {
+    home: Home,
+    /// The last commit that is in the sessions' states.
+    heard: AtomicU64,
+    /// Whether the thread waits for a commit, and wants to be woken by it.
+    asleep: AtomicBool,
+    inner: Mutex<Inner>,
+    changed: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    index: Option<Arc<SearchIndex>>,
+    /// Everything up to this commit can be found, if nothing is missing.
+    visible: CommitNo,
+    complete: bool,
+    /// Sessions that changed in another way than by a commit.
+    marks: HashSet<SessionId>,
+    /// Whether all sessions are to be compared with the index.
+    doubtful: bool,
+    /// How many wait for the thread to catch up.
+    waiting: usize,
+    started: bool,
+    stopped: bool,
+    /// Why there is no index, when making it failed.
+    failed: Option<String>,
+}
+
+impl Search {
+    pub(crate) fn new(home: Home) -> Self {
+        Self {
+            home,
+            heard: AtomicU64::new(0),
+            asleep: AtomicBool::new(false),
+            inner: Mutex::default(),
+            changed: Condvar::new(),
+            thread: Mutex::default(),
+        }
+    }
+
+    /// Says that everything up to a commit is in the sessions' states. Commits are heard in their order.
+    pub(crate) fn hear(&self, commit: CommitNo) {
+        self.heard.store(commit.0, Ordering::SeqCst);
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            // Whoever sets `asleep` holds the lock until it waits, so this cannot come between the two.
+            drop(self.lock());
+            self.changed.notify_all();
+        }
+    }
+
+    /// Says that a session's file is not as its commits made it.
+    pub(crate) fn mark(&self, id: &SessionId) {
+        if !matches!(self.home, Home::Nowhere) {
+            self.lock().marks.insert(id.clone());
+            self.asleep.store(false, Ordering::SeqCst);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Says that it is not known what happened to the sessions.
+    pub(crate) fn doubt(&self) {
+        self.lock().doubtful = true;
+        self.asleep.store(false, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+
+    /// Ends the thread, and waits for it.
+    pub(crate) fn stop(&self) {
+        self.lock().stopped = true;
+        self.changed.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The thread itself may be the last to hold the store.
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join();
+        }
+        self.lock().index = None;
+    }
+
+    /// The last commit that can be found with everything before it.
+    fn visible(&self) -> CommitNo {
+        let inner = self.lock();
+        if inner.complete { inner.visible } else { CommitNo(0) }
+    }
+
+    fn heard(&self) -> CommitNo {
+        CommitNo(self.heard.load(Ordering::SeqCst))
+    }
+
+    fn stopped(&self) -> bool {
+        self.lock().stopped
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the thread is told to stop, somebody waits for it, or the time is over. False when it is to stop.
+    fn pause(&self, at_most: Duration) -> bool {
+        let until = Instant::now() + at_most;
+        let mut inner = self.lock();
+        while !inner.stopped && inner.waiting == 0 {
+            let Some(left) = until.checked_duration_since(Instant::now()) else { break };
+            inner = self.changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        !inner.stopped
+    }
+
+    /// Waits until there is something to do after a commit. False when it is to stop.
+    fn sleep(&self, done: CommitNo) -> bool {
+        let mut inner = self.lock();
+        loop {
+            self.asleep.store(true, Ordering::SeqCst);
+            if inner.stopped || self.heard() > done || !inner.marks.is_empty() || inner.doubtful {
+                self.asleep.store(false, Ordering::SeqCst);
+                return !inner.stopped;
+            }
+            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The index, once it is there; and whether everything was found in it that was committed before, after waiting for
+    /// that as long as was asked for.
+    fn ready(&self, wait: Duration) -> Result<(Arc<SearchIndex>, bool), Error> {
+        /// An index opens in a moment, unless it must be checked after a crash.
+        const TO_OPEN: Duration = Duration::from_secs(10);
+        let wanted = self.heard();
+        let begun = Instant::now();
+        let mut inner = self.lock();
+        inner.waiting += 1;
+        self.changed.notify_all();
+        let outcome = loop {
+            if inner.stopped {
+                break Err(Error::storage("the store is closed"));
+            }
+            let caught_up = inner.complete && inner.visible >= wanted && inner.marks.is_empty() && !inner.doubtful;
+            let patience = if inner.index.is_some() { wait } else { wait.max(TO_OPEN) };
+            let left = patience.checked_sub(begun.elapsed()).filter(|left| !left.is_zero());
+            match (&inner.index, left) {
+                (Some(index), _) if caught_up => break Ok((Arc::clone(index), true)),
+                (Some(index), None) => break Ok((Arc::clone(index), false)),
+                (None, None) => {
+                    let why = inner.failed.clone().unwrap_or_else(|| "it is still being opened".to_owned());
+                    break Err(Error::storage(format!("there is no search index: {why}")));
+                }
+                (_, Some(left)) => {
+                    inner = self.changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        };
+        inner.waiting -= 1;
+        outcome
+    }
+}
+
+impl Store {
+    /// Begins to follow the log, from where the index stopped.
+    pub(crate) fn start_search(self: &Arc<Self>) {
+        use banyan_log::SessionLog;
+        self.search.hear(self.log.head());
+        if matches!(self.search.home, Home::Directory(_)) {
+            self.begin_indexing();
+        }
+    }
+
+    /// Starts the thread, once.
+    fn begin_indexing(self: &Arc<Self>) {
+        if std::mem::replace(&mut self.search.lock().started, true) {
+            return;
+        }
+        let (store, search) = (Arc::downgrade(self), Arc::clone(&self.search));
+        let spawned =
+            std::thread::Builder::new().name("banyan-search".into()).spawn(move || indexer::run(&store, &search));
+        *self.search.thread.lock().unwrap_or_else(PoisonError::into_inner) = spawned.ok();
+    }
+}

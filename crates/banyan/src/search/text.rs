@@ -1,0 +1,158 @@
+//! What an entry says, as it is searched.
+
+use banyan_model::{AgentMessage, ContentBlock, Error, Role};
+use serde_json::Value;
+
+use crate::bodies::Body;
+
+/// What is indexed of an entry.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) role: Option<Role>,
+    pub(super) text: String,
+    /// The functions that it calls or has the result of.
+    pub(super) tools: Vec<String>,
+}
+
+/// So much is indexed of one piece of text, from its beginning. Results of tools can be very long.
+const FIRST: usize = 64 << 10;
+/// And so much from its end, where errors stand.
+const LAST: usize = 16 << 10;
+/// So much is indexed of an entry.
+const MOST: usize = 1 << 20;
+
+impl Said {
+    pub(super) fn of(body: &Body) -> Result<Self, Error> {
+        let mut said = Self::default();
+        match body {
+            Body::Message(message) => said.message(&message.parse()?),
+            Body::Custom(custom) => {
+                said.put(&custom.custom_type);
+                said.values(&custom.data.parse()?);
+            }
+        }
+        Ok(said)
+    }
+
+    fn message(&mut self, message: &AgentMessage) {
+        self.role = Some(message.role());
+        match message {
+            AgentMessage::FunctionResult(result) => self.tool(&result.function_id),
+            AgentMessage::Custom(custom) => {
+                self.put(&custom.custom_type);
+                self.put(custom.display.as_deref().unwrap_or_default());
+            }
+            AgentMessage::Assistant(_) | AgentMessage::User(_) => {}
+        }
+        self.blocks(message.content());
+        if let AgentMessage::Assistant(assistant) = message {
+            self.put(assistant.error_message.as_deref().unwrap_or_default());
+        }
+    }
+
+    fn blocks(&mut self, blocks: &[ContentBlock]) {
+        for block in blocks {
+            match block {
+                ContentBlock::Text(text) => self.put(&text.text),
+                ContentBlock::Thinking(thinking) => self.put(&thinking.text),
+                ContentBlock::FunctionCall(call) => {
+                    self.tool(&call.function_id);
+                    // Arguments are JSON by their type, so this only fails when they nest too deep to be read.
+                    if let Ok(arguments) = call.arguments.parse() {
+                        self.values(&arguments);
+                    }
+                }
+                ContentBlock::FunctionResult(result) => self.blocks(&result.content),
+                ContentBlock::File(file) => self.put(&file.name),
+                ContentBlock::Image(_) => {}
+            }
+        }
+    }
+
+    fn tool(&mut self, id: &str) {
+        self.put(id);
+        if !self.tools.iter().any(|known| known == id) {
+            self.tools.push(id.to_owned());
+        }
+    }
+
+    /// The keys and values of JSON. Texts are taken as they are, not as JSON spells them.
+    fn values(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.put(text),
+            Value::Number(number) => self.put(&number.to_string()),
+            Value::Array(values) => values.iter().for_each(|value| self.values(value)),
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    self.put(key);
+                    self.values(value);
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn put(&mut self, piece: &str) {
+        let room = MOST.saturating_sub(self.text.len());
+        if piece.is_empty() || room == 0 {
+            return;
+        }
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        let piece = if piece.len() > FIRST + LAST {
+            self.text.push_str(&piece[..piece.floor_char_boundary(FIRST)]);
+            self.text.push_str("\n…\n");
+            &piece[piece.ceil_char_boundary(piece.len() - LAST)..]
+        } else {
+            piece
+        };
+        self.text.push_str(&piece[..piece.floor_char_boundary(room)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use banyan_model::Raw;
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(message: serde_json::Value) -> Said {
+        Said::of(&Body::Message(Raw::vouched(&message.to_string()))).unwrap()
+    }
+
+    #[test]
+    fn a_message_is_all_that_a_person_could_have_read() {
+        let message = json!({
+            "role": "assistant", "model": "m", "provider": "p", "stop_reason": "function_call", "timestamp": 1,
+            "content": [
+                {"type": "thinking", "text": "hmm", "signature": "c2VjcmV0"},
+                {"type": "text", "text": "I will look"},
+                {"type": "function_call", "id": "c1", "function_id": "fs::read",
+                 "arguments": {"path": "src/main.rs", "lines": [1, 2], "text": "a\"b"}},
+                {"type": "image", "mime": "image/png", "data": "AAAA"}
+            ]
+        });
+        let expected = Said {
+            role: Some(Role::Assistant),
+            text: "hmm\nI will look\nfs::read\npath\nsrc/main.rs\nlines\n1\n2\ntext\na\"b".to_owned(),
+            tools: vec!["fs::read".to_owned()],
+        };
+        assert_eq!(said(message), expected);
+    }
+
+    #[test]
+    fn of_a_very_long_result_the_beginning_and_the_end_are_taken() {
+        let long = format!("begin {} end", "é".repeat(200_000));
+        let message = json!({
+            "role": "function_result", "function_call_id": "c1", "function_id": "sh", "timestamp": 1,
+            "content": [{"type": "text", "text": long}]
+        });
+        let said = said(message);
+        assert!(said.text.starts_with("sh\nbegin ") && said.text.ends_with(" end"));
+        assert!(said.text.len() < FIRST + LAST + 16, "{}", said.text.len());
+    }
+}
