@@ -41,7 +41,7 @@ use workbench::{Outcome, Workbench};
 
 type Work = fn(&Workbench) -> Outcome<Section>;
 
-const WORK: [(&str, Work); 15] = [
+const WORK: [(&str, Work); 16] = [
     ("append-writers", append_writers::run),
     ("append-one-writer", append_one_writer::run),
     ("message-page", message_page::run),
