@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::ID;
 use super::message::{Answer, Body, Told, hash, own, text};
-use super::place::{metadata_in, metadata_of};
+use super::place::{is_a_conversation, metadata_in, metadata_of};
 use super::tree::{Found, Kind, Node, Tree};
 use crate::build::{Place, millis, title_of};
 use crate::{Between, Head, Line, Lines, Mark, Note, Problem, Sink, Source, Taken, entry_id, session_id};
@@ -67,6 +67,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn lines(&mut self, sink: &mut dyn Sink) -> Result<(), Problem> {
+        if self.state.head.is_none() && !is_a_conversation(self.path) {
+            return Ok(());
+        }
         let lines = Lines::open(self.path, self.state.place)?;
         if lines.anew() {
             // What was told stays known, so nothing is told twice.
