@@ -240,6 +240,20 @@ fn every_chat_can_be_read_in_two_goes() {
 }
 
 #[test]
+fn a_chat_in_which_nobody_spoke_is_no_session_until_somebody_does() {
+    let context = json!({"$set": {"messages": [user("c", "<session_context>\nToday is")]}});
+    let (_folder, file) = chat(&[begin(), context.clone()]);
+    let gemini = agent("gemini").unwrap();
+    let mut told = Collected::default();
+    let mark = gemini.read(&gemini.sources(&file).unwrap()[0], None, &mut told).unwrap();
+    assert!(told.sessions.is_empty());
+    let lines = [begin(), context, user("u1", "One")];
+    fs::write(&file, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    gemini.read(&gemini.sources(&file).unwrap()[0], Some(&mark), &mut told).unwrap();
+    assert_eq!(said(&told), ["gemini.session_context: <session_context>|Today is", "user: One"]);
+}
+
+#[test]
 fn torn_and_glued_lines_cost_only_themselves() {
     let (_folder, file) = chat(&[begin(), user("u1", "One"), model("m1", "Two")]);
     let mut text = fs::read_to_string(&file).unwrap();

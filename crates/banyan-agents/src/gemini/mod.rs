@@ -4,6 +4,7 @@ mod lines;
 mod message;
 mod place;
 mod read;
+mod tell;
 mod tree;
 mod write;
 

@@ -10,12 +10,23 @@ use memchr::memmem;
 use serde_json::Value;
 
 use super::ID;
-use super::message::own;
+use super::message::{Told, own};
+use super::tree::Kind;
 use crate::session_id;
 
 /// The first line that says which session a file holds.
 pub(super) fn metadata_in(path: &Path) -> Option<Object> {
     lines_with(path, "\"sessionId\"").find(|record| record.get("sessionId").is_some_and(Value::is_string))
+}
+
+/// Whether anybody said anything in a chat. Every start of the agent leaves a file with nothing but its own context, and a resume
+/// one that has the id of the session which goes on elsewhere.
+pub(super) fn is_a_conversation(path: &Path) -> bool {
+    let said = |record: &Object| Told::of(record, "", 0).is_some_and(|told| told.kind != Kind::Beside);
+    lines_with(path, "\"type\"").any(|record| {
+        let list = record.get("$set").and_then(|set| set.get("messages")?.as_array()).map(Vec::as_slice);
+        said(&record) || list.unwrap_or_default().iter().filter_map(Value::as_object).any(said)
+    })
 }
 
 /// What is known of a session from its file's place and first line.
