@@ -142,8 +142,12 @@ impl Lines {
             return Ok(true);
         }
         let number = self.place.lines + 1;
-        let text = String::from_utf8_lossy(bytes);
+        let mut text = String::from_utf8_lossy(bytes);
         let mended = matches!(text, Cow::Owned(_));
+        if let Some(whole) = without_half_pairs(&text) {
+            sink.note(note(number, "half of a surrogate pair; it was replaced".to_owned(), true));
+            text = Cow::Owned(whole);
+        }
         let line = Line { number, offset: self.place.offset, text };
         let why = match take(&line, sink)? {
             Taken::Yes if mended => {
@@ -184,6 +188,40 @@ impl Lines {
     }
 }
 
+/// The text with every escape that is half of a surrogate pair replaced. Agents cut strings in the middle of a pair, and no
+/// parser takes what is left. None if there is none.
+fn without_half_pairs(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    if memmem::find(bytes, b"\\ud").is_none() && memmem::find(bytes, b"\\uD").is_none() {
+        return None;
+    }
+    let unit = |at: usize| {
+        let hex = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(hex, 16).ok()
+    };
+    let (mut whole, mut kept, mut at) = (String::new(), 0, 0);
+    while let Some(next) = memchr(b'\\', &bytes[at..]) {
+        at += next;
+        let pair = (unit(at), unit(at + 6));
+        at += match pair {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                whole.push_str(&text[kept..at]);
+                whole.push_str("\\ufffd");
+                kept = at + 6;
+                6
+            }
+            _ => 2,
+        };
+        at = at.min(bytes.len());
+    }
+    if kept == 0 {
+        return None;
+    }
+    whole.push_str(&text[kept..]);
+    Some(whole)
+}
+
 fn note(number: u64, what: String, lost: bool) -> Note {
     Note { place: format!("line {number}"), what, lost }
 }
@@ -221,5 +259,18 @@ fn read_line(reader: &mut impl BufRead, into: &mut Vec<u8>) -> std::io::Result<R
             line.ended = true;
             return Ok(line);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_half_pairs;
+
+    #[test]
+    fn half_pairs_are_replaced_and_whole_ones_stay() {
+        assert_eq!(without_half_pairs(r#"{"a":"\ud83c\udf33 \\ud83c"}"#), None);
+        let halves = r#"{"a":"\ud83c, \uDF33\ud83c"}"#;
+        assert_eq!(without_half_pairs(halves).as_deref(), Some(r#"{"a":"\ufffd, \ufffd\ufffd"}"#));
+        assert_eq!(without_half_pairs(r"\ud8"), None);
     }
 }

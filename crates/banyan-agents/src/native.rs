@@ -18,6 +18,12 @@ pub(crate) struct Native {
 
 /// The origin of an entry that was made of these records.
 pub(crate) fn origin(agent: &str, natives: Vec<Native>) -> Object {
+    let mut origin = Object::new();
+    // Of a record that the entry carries whole, only the line is left to say.
+    if let [Native { line, record: Value::Null }] = natives.as_slice() {
+        origin.insert(agent.to_owned(), (*line).into());
+        return origin;
+    }
     let natives = natives.into_iter().map(|Native { line, record }| {
         let mut native = Map::new();
         native.insert("line".to_owned(), line.into());
@@ -26,14 +32,17 @@ pub(crate) fn origin(agent: &str, natives: Vec<Native>) -> Object {
         }
         Value::Object(native)
     });
-    let mut origin = Object::new();
     origin.insert(agent.to_owned(), Value::Array(natives.collect()));
     origin
 }
 
 /// The records that an entry was made of, if it comes from this agent.
 pub(crate) fn natives(entry: &SessionEntry, agent: &str) -> Option<Vec<Native>> {
-    let natives = entry.origin()?.get(agent)?.as_array()?;
+    let origin = entry.origin()?.get(agent)?;
+    if let Some(line) = origin.as_u64() {
+        return Some(vec![Native { line, record: Value::Null }]);
+    }
+    let natives = origin.as_array()?;
     let natives = natives.iter().map(|native| Native {
         line: native.get("line").and_then(Value::as_u64).unwrap_or_default(),
         record: native.get("record").cloned().unwrap_or_default(),

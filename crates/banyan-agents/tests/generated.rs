@@ -1,4 +1,4 @@
-//! The generator of sessions is itself worth a look: what it makes is a tree, and it has what it promises.
+//! The generator of sessions makes trees that have what it promises; and files are known for what they are.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -31,5 +31,30 @@ proptest! {
                 prop_assert_eq!(made.count(), calls.len());
             }
         }
+    }
+}
+
+/// Every file is known as its own agent's and no other's.
+#[test]
+fn files_are_told_apart() {
+    let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for (agent, folder) in [("codex", "codex"), ("codex", "codex-0.47"), ("claude", "claude"), ("pi", "pi")] {
+        let mut files = 0;
+        for source in banyan_agents::agent(agent).unwrap().sources(&fixtures.join(folder)).unwrap() {
+            let bytes = std::fs::read(&source.path).unwrap();
+            let beginning = &bytes[..bytes.len().min(4096)];
+            for other in banyan_agents::AGENTS {
+                let wanted = other.id() == agent;
+                assert_eq!(
+                    other.recognise(&source.path, beginning),
+                    wanted,
+                    "{} {}",
+                    other.id(),
+                    source.path.display()
+                );
+            }
+            files += 1;
+        }
+        assert!(files > 0);
     }
 }

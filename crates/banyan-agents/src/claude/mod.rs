@@ -4,13 +4,12 @@ mod blocks;
 mod chat;
 mod file;
 mod foreign;
+mod messages;
 mod read;
 mod record;
 mod write;
 
 use std::path::{Path, PathBuf};
-
-use memchr::memmem;
 
 use crate::{Agent, Destination, Env, Mark, Outgoing, Problem, Sink, Source, Written};
 
@@ -36,9 +35,7 @@ impl Agent for Claude {
             return in_home || path.parent().is_some_and(|parent| parent.ends_with(".claude/projects"));
         }
         let is_lines = path.extension().is_some_and(|extension| extension == "jsonl");
-        let has = |word: &[u8]| memmem::find(beginning, word).is_some();
-        let session = has(b"\"sessionId\"") && !has(b"\"parts\"") && !has(b"\"projectHash\"");
-        is_lines && (session || beginning.starts_with(b"{\"type\":\"summary\""))
+        is_lines && record::looks_own(beginning)
     }
 
     fn sources(&self, place: &Path) -> Result<Vec<Source>, Problem> {

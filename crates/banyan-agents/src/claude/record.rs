@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use banyan_model::Json;
+use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -71,6 +72,20 @@ impl Envelope<'_> {
     }
 }
 
+/// Whether a file that begins like this is one of Claude's. Others write lines of nearly the same form.
+pub(super) fn looks_own(beginning: &[u8]) -> bool {
+    let has = |word: &[u8]| memmem::find(beginning, word).is_some();
+    if has(b"\"parts\"") || has(b"\"projectHash\"") {
+        return false;
+    }
+    let first = beginning.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    match serde_json::from_slice::<Envelope<'_>>(first) {
+        Ok(first) => first.kind.is_some() && (first.session_id.is_some() || first.leaf_uuid.is_some()),
+        // A first line that is longer than what was looked at.
+        Err(_) => has(b"\"sessionId\"") && has(b"\"parentUuid\""),
+    }
+}
+
 /// A record's name as a number, for a map that may be large.
 pub(super) fn number(uuid: &str) -> u128 {
     if let Ok(uuid) = Uuid::try_parse(uuid) {
@@ -82,8 +97,8 @@ pub(super) fn number(uuid: &str) -> u128 {
 
 /// The record as it is, without what we added.
 pub(super) fn json(line: &Line<'_>) -> Option<Json> {
-    if memchr::memmem::find(line.text.as_bytes(), OWN.as_bytes()).is_none() {
-        return Json::from_text(&line.text).ok();
+    if memmem::find(line.text.as_bytes(), OWN.as_bytes()).is_none() {
+        return Json::vouched(&line.text).ok();
     }
     Json::of(&value(line)?).ok()
 }

@@ -6,6 +6,7 @@ mod items;
 mod lineage;
 mod meta;
 mod read;
+mod response;
 mod thread;
 mod write;
 

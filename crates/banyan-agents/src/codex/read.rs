@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::events::{Event, TokenUsage};
 use super::items::{self, Item};
+use super::response::Response;
 use crate::build::{Place, millis};
 use crate::lines::{Line, Taken};
 use crate::native::{self, Native, take_own, take_text};
@@ -45,18 +46,18 @@ pub(super) struct Envelope<'a> {
 pub(super) struct State {
     /// The entry that the next one follows.
     pub(super) tip: Option<EntryId>,
-    model: String,
+    pub(super) model: String,
     /// Whether usage comes in records of its own, so that counts in events are only repetitions.
-    records: bool,
+    pub(super) records: bool,
     /// The total of the last count of tokens.
     total: u64,
     /// Usage that was told before the response that it belongs to.
-    held: Option<Usage>,
+    pub(super) held: Option<Usage>,
     /// The functions of calls that have no result yet.
-    calls: BTreeMap<String, String>,
+    pub(super) calls: BTreeMap<String, String>,
     /// Where the last turns began.
     turns: VecDeque<Option<EntryId>>,
-    at: i64,
+    pub(super) at: i64,
 }
 
 impl State {
@@ -66,25 +67,14 @@ impl State {
     }
 }
 
-/// A model's response that may not be complete.
-struct Response {
-    id: EntryId,
-    own: Option<EntryId>,
-    parent: Option<EntryId>,
-    at: i64,
-    natives: Vec<Native>,
-    content: Vec<ContentBlock>,
-    usage: Option<Usage>,
-    model: String,
-    /// What was read after it began. Told behind it.
-    behind: Vec<(u64, SessionEntry)>,
-    /// Where its newest part stands.
-    newest: u64,
-    told: bool,
-    /// Where it begins, and what was remembered there.
-    offset: u64,
-    line: u64,
-    before: State,
+/// How a reading ended.
+pub(super) struct Finished {
+    /// The offset and the lines before the place to go on from; none if that is the end.
+    pub(super) from: Option<(u64, u64)>,
+    /// What is remembered there.
+    pub(super) before: State,
+    /// What is remembered at the end.
+    pub(super) now: State,
 }
 
 /// Reads the lines of one rollout into a session.
@@ -98,7 +88,7 @@ pub(super) struct Rollout<'a> {
     /// Records from this ordinal on are left out.
     pub(super) end: u64,
     pub(super) state: State,
-    response: Option<Response>,
+    pub(super) response: Option<Response>,
 }
 
 impl<'a> Rollout<'a> {
@@ -152,15 +142,15 @@ impl<'a> Rollout<'a> {
         Ok(Taken::Yes)
     }
 
-    /// The end of the file: tells what is still open. Gives where to go on from, what to remember there, and what is so now.
-    pub(super) fn finish(mut self, sink: &mut dyn Sink) -> Result<(Option<(u64, u64)>, State, State), Problem> {
+    /// The end of the file: tells what is still open.
+    pub(super) fn finish(mut self, sink: &mut dyn Sink) -> Result<Finished, Problem> {
         // More of an open response may come, so it is read again from its beginning.
         let open = self.response.as_ref().map(|open| ((open.offset, open.line - 1), open.before.clone()));
         self.close(sink)?;
         let now = self.state;
         Ok(match open {
-            Some((from, before)) => (Some(from), before, now),
-            None => (None, now.clone(), now),
+            Some((from, before)) => Finished { from: Some(from), before, now },
+            None => Finished { from: None, before: now.clone(), now },
         })
     }
 
@@ -207,62 +197,11 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// One more item of a model's response.
-    fn response(
-        &mut self,
-        record: &Record<'_>,
-        value: Value,
-        content: Vec<ContentBlock>,
-        sink: &mut dyn Sink,
-    ) -> Result<(), Problem> {
-        for block in &content {
-            if let ContentBlock::FunctionCall(call) = block {
-                self.state.calls.insert(call.id.clone(), call.function_id.clone());
-            }
-        }
-        let goes_on = self.response.as_ref().is_some_and(|open| !open.told && open.own == record.own);
-        if !goes_on {
-            self.close(sink)?;
-            let id = self.entry_id(record);
-            let parent = self.state.tip.clone();
-            let before = self.state.clone();
-            self.response = Some(Response {
-                id: id.clone(),
-                own: record.own.clone(),
-                parent,
-                at: self.state.at,
-                natives: Vec::new(),
-                content: Vec::new(),
-                usage: self.state.held.take(),
-                model: self.state.model.clone(),
-                behind: Vec::new(),
-                newest: 0,
-                told: false,
-                offset: record.line.offset,
-                line: record.line.number,
-                before,
-            });
-            self.state.tip = Some(id);
-        }
-        if let Some(open) = &mut self.response {
-            open.newest = record.line.offset;
-            open.natives.push(Native { line: record.line.number, record: value });
-            open.content.extend(content);
-        }
-        Ok(())
-    }
-
-    fn usage(&mut self, usage: Usage, record: &Record<'_>) {
-        match &mut self.response {
-            Some(latest) if latest.usage.is_none() => {
-                latest.usage = Some(usage);
-                latest.newest = record.line.offset;
-            }
-            _ => self.state.held = (!self.state.records).then_some(usage),
-        }
-    }
-
     fn event(&mut self, record: &Record<'_>, payload: &RawValue, sink: &mut dyn Sink) -> Result<(), Problem> {
+        // Most events, and the large ones, only repeat an item.
+        if payload.get().starts_with("{\"type\":\"item_completed\"") {
+            return self.custom("event_msg", record, sink);
+        }
         let event: Event<'_> = serde_json::from_str(payload.get()).unwrap_or_default();
         if let Some(error) = event.failure() {
             self.close(sink)?;
@@ -385,7 +324,7 @@ impl<'a> Rollout<'a> {
         Place { id: self.entry_id(record), parent, at: self.state.at, revision: 0, origin: Some(origin) }
     }
 
-    fn entry_id(&self, record: &Record<'_>) -> EntryId {
+    pub(super) fn entry_id(&self, record: &Record<'_>) -> EntryId {
         let made = || {
             // Lines that follow our own may have the numbers of lines that we left out.
             let apart = if self.telling.own { record.at.as_str() } else { "" };
@@ -405,69 +344,26 @@ impl<'a> Rollout<'a> {
         self.tell(offset, entry, sink)
     }
 
-    fn tell(&self, offset: u64, entry: SessionEntry, sink: &mut dyn Sink) -> Result<(), Problem> {
+    pub(super) fn tell(&self, offset: u64, entry: SessionEntry, sink: &mut dyn Sink) -> Result<(), Problem> {
         if offset >= self.told {
             sink.entry(&self.session, entry)?;
         }
         Ok(())
     }
-
-    /// The response is complete: tells it, and what stands behind it. Its usage may still come.
-    fn close(&mut self, sink: &mut dyn Sink) -> Result<(), Problem> {
-        if self.response.as_ref().is_none_or(|response| response.told) {
-            return Ok(());
-        }
-        self.tell_response(sink)?;
-        let Some(response) = &mut self.response else { return Ok(()) };
-        response.told = true;
-        for (offset, entry) in std::mem::take(&mut response.behind) {
-            self.tell(offset, entry, sink)?;
-        }
-        self.response = self.response.take().filter(|response| response.usage.is_none());
-        Ok(())
-    }
-
-    fn tell_response(&mut self, sink: &mut dyn Sink) -> Result<(), Problem> {
-        let provider = self.telling.provider();
-        let Some(response) = &self.response else { return Ok(()) };
-        let calls = response.content.iter().any(|block| matches!(block, ContentBlock::FunctionCall(_)));
-        let message = AgentMessage::Assistant(AssistantMessage {
-            content: response.content.clone(),
-            model: response.model.clone(),
-            provider,
-            stop_reason: if calls { StopReason::FunctionCall } else { StopReason::End },
-            native_stop_reason: None,
-            error_kind: None,
-            error_message: None,
-            usage: response.usage.clone(),
-            warnings: None,
-            agent: None,
-            timestamp: response.at,
-        });
-        let parts = response.natives.len() as u64 + u64::from(response.usage.is_some());
-        let place = Place {
-            id: response.id.clone(),
-            parent: response.parent.clone(),
-            at: response.at,
-            revision: parts.saturating_sub(1),
-            origin: Some(native::origin("codex", response.natives.clone())),
-        };
-        self.tell(response.newest, place.message(&message)?, sink)
-    }
 }
 
 /// A line, and the entry that we wrote it for.
-struct Record<'a> {
-    line: &'a Line<'a>,
-    own: Option<EntryId>,
-    at: String,
+pub(super) struct Record<'a> {
+    pub(super) line: &'a Line<'a>,
+    pub(super) own: Option<EntryId>,
+    pub(super) at: String,
 }
 
 impl Record<'_> {
     /// The record as it is, without what we added.
     fn json(&self) -> Option<Json> {
         if self.own.is_none() && memchr::memmem::find(self.line.text.as_bytes(), OWN.as_bytes()).is_none() {
-            return Json::from_text(&self.line.text).ok();
+            return Json::vouched(&self.line.text).ok();
         }
         let mut value: Value = serde_json::from_str(&self.line.text).ok()?;
         take_own(&mut value);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lineage::{self, Names, Prefix};
 use super::meta::Meta;
-use super::read::{Rollout, State, ids_of};
+use super::read::{Finished, Rollout, State, ids_of};
 use crate::lines::{Between, Lines};
 use crate::telling::{Telling, parse};
 use crate::{Mark, Note, Problem, Sink, Source};
@@ -85,7 +85,7 @@ fn rollout(
     let mut rollout = Rollout::new(session, &id, telling, state);
     rollout.told = told;
     let end = lines.each(sink, |line, sink| rollout.line(line, sink))?;
-    let (from, state, now) = rollout.finish(sink)?;
+    let Finished { from, before: state, now } = rollout.finish(sink)?;
     telling.head.updated_at = telling.head.updated_at.max(now.at());
     let from = match from {
         Some((offset, lines)) => Lines::between(path, offset, lines)?,
@@ -110,7 +110,7 @@ fn before(path: &Path, is_first: bool, telling: &mut Telling, sink: &mut dyn Sin
         rollout.end = ordinal;
         let lines = Lines::open(&path, Between::default())?.until(offset);
         lines.each(sink, |line, sink| rollout.line(line, sink))?;
-        (_, _, state) = rollout.finish(sink)?;
+        state = rollout.finish(sink)?.now;
     }
     Ok(state)
 }

@@ -222,10 +222,10 @@ fn own_lines(entry: &SessionEntry, session: &SessionId) -> Option<Vec<(u64, Valu
         }
         SessionEntry::Message(entry) => {
             let message = entry.message.parse().ok()?;
-            if let AgentMessage::Custom(custom) = &message {
-                if custom.custom_type == COMPACTION {
-                    return Some(vec![(natives.first()?.line, custom.details.as_ref()?.parse().ok()?)]);
-                }
+            if let AgentMessage::Custom(custom) = &message
+                && custom.custom_type == COMPACTION
+            {
+                return Some(vec![(natives.first()?.line, custom.details.as_ref()?.parse().ok()?)]);
             }
             let mut blocks = Blocks::new(message.content().to_vec());
             let mut lines = Vec::new();

@@ -117,10 +117,10 @@ pub(super) fn fill(record: &mut Value, message: &AgentMessage) -> Option<()> {
             content.as_array_mut()?.iter_mut().try_for_each(|part| fill_block(part, &mut blocks))?;
         }
     }
-    if let AgentMessage::FunctionResult(result) = message {
-        if is_taken(holder, "details") {
-            holder["details"] = result.details.parse().ok()?;
-        }
+    if let AgentMessage::FunctionResult(result) = message
+        && is_taken(holder, "details")
+    {
+        holder["details"] = result.details.parse().ok()?;
     }
     blocks.is_empty().then_some(())
 }

@@ -157,7 +157,7 @@ impl Made {
             }));
             results.push((id, called));
         }
-        if self.calls % 2 == 0 {
+        if self.calls.is_multiple_of(2) {
             results.reverse();
         }
         // An answer that says nothing is one that failed, or none at all.
