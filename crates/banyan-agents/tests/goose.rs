@@ -5,9 +5,10 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use banyan_agents::{Destination, Outgoing, Source, Written, agent};
+use banyan_agents::{Destination, Outgoing, Problem, Source, Written, agent};
 use banyan_model::SessionEntry;
 use common::Collected;
 use common::generate::{sessions, told};
@@ -233,6 +234,23 @@ fn reading_leaves_every_file_as_it_was() {
     assert_eq!(as_it_was.len(), 1);
     assert_eq!(read(&database).sessions[MAIN].head.title, "in the log");
     assert_eq!(files(home.path()), as_it_was);
+}
+
+#[test]
+fn a_locked_database_is_read_another_time() {
+    let (home, database) = home();
+    let source = sources(&database).remove(0);
+    let session = read(&database).sessions.remove(MAIN).unwrap().outgoing();
+    let connection = Connection::open(&database).unwrap();
+    connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let to = Destination { home: home.path().to_owned(), cwd: "/".into(), now_ms: 0 };
+    let is_lock =
+        |problem: Problem| matches!(problem, Problem::Io { error, .. } if error.kind() == ErrorKind::WouldBlock);
+    let agent = agent("goose").unwrap();
+    assert!(is_lock(agent.read(&source, None, &mut Collected::default()).unwrap_err()));
+    assert!(is_lock(agent.write(&session, &to).unwrap_err()));
+    connection.execute_batch("ROLLBACK").unwrap();
+    agent.read(&source, None, &mut Collected::default()).unwrap();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -188,8 +188,15 @@ pub(crate) fn open_to_add(path: &Path) -> Result<Connection, Problem> {
     Ok(connection)
 }
 
-/// What a database says is wrong.
+/// What a database says is wrong. A lock is nothing wrong with it: it can be read later.
 pub(crate) fn problem(path: &Path, error: &rusqlite::Error) -> Problem {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+    if matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked)) {
+        return Problem::io(
+            path,
+            std::io::Error::new(ErrorKind::WouldBlock, "somebody else has locked the database"),
+        );
+    }
     Problem::form(path, format!("the database says: {error}"))
 }
 
