@@ -90,8 +90,7 @@ fn a_file_that_grows_is_read_on() {
     let path = home.path().join(".aider.chat.history.md");
     std::fs::write(&path, &text).unwrap();
     let whole = read(&path);
-    let trees =
-        |all: &Collected| -> Vec<Vec<String>> { all.sessions.values().map(transcript).collect() };
+    let trees = |all: &Collected| -> Vec<Vec<String>> { all.sessions.values().map(transcript).collect() };
     let mut lines = 0;
     for line in text.split_inclusive('\n') {
         lines += line.len();
