@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use banyan_agents::{Destination, Mark, Outgoing, Source, Written, agent};
 use banyan_model::SessionEntry;
-use common::generate::{plain_sessions, told};
+use common::generate::{sessions, told};
 use common::shown::{transcript, tree};
 use common::{Collected, Session};
 use proptest::prelude::*;
@@ -90,8 +90,7 @@ fn a_file_that_grows_is_read_on() {
     let path = home.path().join(".aider.chat.history.md");
     std::fs::write(&path, &text).unwrap();
     let whole = read(&path);
-    let trees =
-        |all: &Collected| -> Vec<Vec<String>> { all.sessions.values().map(|one| transcript(one)).collect() };
+    let trees = |all: &Collected| -> Vec<Vec<String>> { all.sessions.values().map(transcript).collect() };
     let mut lines = 0;
     for line in text.split_inclusive('\n') {
         lines += line.len();
@@ -187,7 +186,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_is_written_is_read_again(session in plain_sessions()) {
+    fn what_is_written_is_read_again(session in sessions()) {
         let home = tempfile::tempdir().unwrap();
         let written = write(&session, home.path());
         let back = read(&written.paths[0]);
@@ -205,7 +204,8 @@ proptest! {
         let mut from = 0;
         for line in told(&session, false) {
             let Some((who, text)) = line.split_once(": ") else { continue };
-            if text.starts_with("[image") || who.contains(" calls ") {
+            // Pictures are lost, calls look otherwise, and what was made up for a call without a result is not read.
+            if text.starts_with("[image") || who.contains(" calls ") || text.starts_with("[The call was interrupted") {
                 continue;
             }
             let text = words(text);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use banyan_agents::{Destination, Outgoing, Source, Written, agent};
 use banyan_model::SessionEntry;
 use common::Collected;
-use common::generate::{plain_sessions, told};
+use common::generate::{sessions, told};
 use common::shown::{transcript, tree};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -209,7 +209,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_is_written_is_read_again(session in plain_sessions()) {
+    fn what_is_written_is_read_again(session in sessions()) {
         let home = tempfile::tempdir().unwrap();
         let written = write(&session, home.path());
         let back = read(&written.paths[0]);

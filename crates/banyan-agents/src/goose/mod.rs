@@ -1,6 +1,7 @@
 //! Goose: one SQLite database for all sessions, the JSON that it exports, and the JSONL of old versions.
 
 mod content;
+mod file;
 mod head;
 mod outgoing;
 mod read;
@@ -60,7 +61,7 @@ impl Agent for Goose {
 
     fn sources(&self, place: &Path) -> Result<Vec<Source>, Problem> {
         if place.is_file() {
-            return if is_json(place) { Ok(vec![file(place)?]) } else { rows::sources(place) };
+            return if is_json(place) { Ok(vec![source(place)?]) } else { rows::sources(place) };
         }
         let database = place.join(DATABASE);
         let mut sources = if database.is_file() { rows::sources(&database)? } else { Vec::new() };
@@ -69,7 +70,7 @@ impl Agent for Goose {
             // The database took in the old files when it was made.
             let known = path.file_stem().and_then(|stem| stem.to_str());
             if !sources.iter().any(|source| source.key.as_deref() == known) {
-                sources.push(file(&path)?);
+                sources.push(source(&path)?);
             }
         }
         Ok(sources)
@@ -78,7 +79,7 @@ impl Agent for Goose {
     fn read(&self, source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) -> Result<Mark, Problem> {
         match &source.key {
             Some(key) => rows::read(&source.path, key, mark, sink),
-            None => read::file(&source.path, mark, sink),
+            None => file::read(&source.path, mark, sink),
         }
     }
 
@@ -91,7 +92,7 @@ fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "json" || end == "jsonl")
 }
 
-fn file(path: &Path) -> Result<Source, Problem> {
+fn source(path: &Path) -> Result<Source, Problem> {
     let stamp = Stamp::of_file(path).map_err(|error| Problem::io(path, error))?;
     Ok(Source { agent: ID, path: path.to_owned(), key: None, stamp })
 }

@@ -51,7 +51,7 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Source>, Problem> {
         database.all(&format!("SELECT {columns}, {counted} AS counted FROM sessions ORDER BY rowid"), &[])?;
     let source = |row: HashMap<String, Value>| {
         let changed = row.get("updated_at").and_then(Value::as_str).and_then(head::time).unwrap_or_default();
-        let name = row.get("name").and_then(Value::as_str).map_or(0, crc);
+        let name = row.get("name").and_then(Value::as_str).map_or(0, trace_of);
         let size = row.get("counted").and_then(Value::as_u64).unwrap_or_default();
         let stamp = sqlite::stamp(&json!(size), changed.wrapping_add(name));
         let key = row.get("id")?.as_str()?.to_owned();
@@ -61,7 +61,7 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Source>, Problem> {
 }
 
 /// A number below a second that changes with a name: a new name does not change `updated_at`, whose unit is the second.
-fn crc(name: &str) -> i64 {
+fn trace_of(name: &str) -> i64 {
     i64::from(blake3::hash(name.as_bytes()).as_bytes()[0])
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use rusqlite::types::ValueRef;
@@ -11,6 +12,10 @@ use rusqlite::{Connection, OpenFlags, Row};
 use serde_json::Value;
 
 use crate::{Problem, Stamp};
+
+mod copy;
+
+use copy::{Copy, beside};
 
 /// So long an agent may hold its lock before we give up.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -22,8 +27,8 @@ const WAL: u8 = 2;
 pub(crate) struct Database {
     path: PathBuf,
     connection: Connection,
-    /// A copy that is ours, and goes when we are done.
-    copy: Option<PathBuf>,
+    /// What it is read from, if that is a copy.
+    _copy: Option<Rc<Copy>>,
 }
 
 impl Database {
@@ -31,41 +36,46 @@ impl Database {
     ///
     /// A database with a write-ahead log is a matter of three files. Even a reader makes the third one if it is not there, so:
     /// without a log to look at nobody has it open, and it is read as a file that does not change. With a log and its index an
-    /// agent has it open, and we join. With a log alone (a crash, or a copy) it is read from a copy.
+    /// agent has it open, and we join. With a log alone (a crash, or a copy) it is read from a copy, and so is one whose last
+    /// change was cut off and would have to be taken back first.
     pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
-        let beside = |end: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(end);
-            PathBuf::from(name)
-        };
-        let log = beside("-wal");
-        let has_log = log.metadata().is_ok_and(|log| log.len() > 0);
+        let is_there = |end: &str| beside(path, end).metadata().is_ok_and(|file| file.len() > 0);
         if !has_wal(path)? {
-            return Self::connect(path, path, "mode=ro", None);
+            let database = Self::connect(path, path, "mode=ro", None)?;
+            let is_cut_off = is_there("-journal") && database.is_cut_off();
+            return if is_cut_off { Self::open_copy(path, "-journal") } else { Ok(database) };
         }
-        if !has_log {
+        if !is_there("-wal") {
             return Self::connect(path, path, "mode=ro&immutable=1", None);
         }
-        if beside("-shm").exists() {
+        if beside(path, "-shm").exists() {
             return Self::connect(path, path, "mode=ro", None);
         }
-        let folder = std::env::temp_dir().join(format!("banyan-{}", uuid::Uuid::now_v7().simple()));
-        let copy = folder.join("database");
-        let copied = private_folder(&folder)
-            .and_then(|()| std::fs::copy(path, &copy))
-            .and_then(|_| std::fs::copy(&log, folder.join("database-wal")));
-        copied.map_err(|error| Problem::io(path, error))?;
-        Self::connect(path, &copy, "mode=rw", Some(folder))
+        Self::open_copy(path, "-wal")
     }
 
-    fn connect(path: &Path, file: &Path, how: &str, copy: Option<PathBuf>) -> Result<Self, Problem> {
+    /// Opens a copy of a database and of the file beside it.
+    fn open_copy(path: &Path, end: &str) -> Result<Self, Problem> {
+        let copy = Copy::of(path, end).map_err(|error| Problem::io(path, error))?;
+        let file = copy.file();
+        Self::connect(path, &file, "mode=rw", Some(copy))
+    }
+
+    /// Whether it says that it cannot be read without being changed.
+    fn is_cut_off(&self) -> bool {
+        let answer =
+            self.connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0));
+        answer.is_err_and(|error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::ReadOnly))
+    }
+
+    fn connect(path: &Path, file: &Path, how: &str, copy: Option<Rc<Copy>>) -> Result<Self, Problem> {
         let flags =
             if how == "mode=rw" { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
         let flags = flags | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(format!("file:{}?{how}", in_uri(file)), flags);
         let connection = connection.map_err(|error| problem(path, &error))?;
         connection.busy_timeout(PATIENCE).map_err(|error| problem(path, &error))?;
-        Ok(Self { path: path.to_owned(), connection, copy })
+        Ok(Self { path: path.to_owned(), connection, _copy: copy })
     }
 
     /// A table's columns; none if there is no such table.
@@ -106,15 +116,6 @@ impl Database {
 
     fn problem(&self, error: &rusqlite::Error) -> Problem {
         problem(&self.path, error)
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.copy {
-            // Best effort: it is in the system's place for such files.
-            drop(std::fs::remove_dir_all(folder));
-        }
     }
 }
 
@@ -187,8 +188,15 @@ pub(crate) fn open_to_add(path: &Path) -> Result<Connection, Problem> {
     Ok(connection)
 }
 
-/// What a database says is wrong.
+/// What a database says is wrong. A lock is nothing wrong with it: it can be read later.
 pub(crate) fn problem(path: &Path, error: &rusqlite::Error) -> Problem {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+    if matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked)) {
+        return Problem::io(
+            path,
+            std::io::Error::new(ErrorKind::WouldBlock, "somebody else has locked the database"),
+        );
+    }
     Problem::form(path, format!("the database says: {error}"))
 }
 
@@ -210,14 +218,6 @@ fn has_wal(path: &Path) -> Result<bool, Problem> {
         return Err(Problem::form(path, "it is not a database"));
     }
     Ok(header.get(READ_VERSION) == Some(&WAL))
-}
-
-/// Makes a folder that only this user can look into.
-fn private_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 /// A path as it stands in a `file:` address.
