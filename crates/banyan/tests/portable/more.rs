@@ -142,6 +142,18 @@ fn given_a_message_of_which_more_was_read_when_it_is_told_again_then_it_is_repla
 }
 
 #[test]
+fn given_notes_after_the_last_word_when_the_session_went_on_elsewhere_then_the_leaf_follows() {
+    let store = store();
+    telling(&[("a", None), ("b", Some("a"))], "b").take(&store, &[]).unwrap();
+    let custom = json!({"session_id": "s", "entry_id": "k", "custom": {"custom_type": "x.note", "data": 1}});
+    call(&store, "append", custom);
+    telling(&[("c", Some("b"))], "c").take(&store, &[]).unwrap();
+    assert_eq!(leaf(&store), "c");
+    telling(&[("d", Some("b"))], "d").take(&store, &[]).unwrap();
+    assert_eq!(leaf(&store), "c", "something was said after that");
+}
+
+#[test]
 fn given_a_session_that_was_deleted_when_more_of_it_comes_then_it_stays_deleted() {
     let store = store();
     let first = telling(&[("a", None)], "a");
