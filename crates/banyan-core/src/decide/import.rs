@@ -136,7 +136,8 @@ fn add(
 ) -> Result<(), Error> {
     let before = state.leaf_id();
     let settled: Vec<Record> = settle(state)?.into_iter().collect();
-    let continued = leaf.filter(|leaf| known(state, leaf).is_none() && continues(records, leaf, before.as_ref()));
+    let continued =
+        leaf.filter(|leaf| known(state, leaf).is_none() && continues(state, records, leaf, before.as_ref()));
     records.splice(0..0, settled);
     let leaf = continued.or(before);
     records.extend(ends.into_iter().filter(|end| Some(end) != leaf.as_ref()).map(leaf_at));
@@ -158,7 +159,7 @@ fn follow(
     let before = state.leaf_id();
     let is_ours = told.iter().any(|told| told.leaf == before);
     let leaf = leaf.filter(|leaf| {
-        let from = follows(records, leaf);
+        let from = follows(state, records, leaf);
         let goes_on = from == before.as_ref() || from.is_some_and(|from| is_last_said(state, from));
         is_ours || (known(state, leaf).is_none() && goes_on)
     });
@@ -240,16 +241,18 @@ fn branch_ends(state: &SessionState, incoming: &Incoming) -> Vec<EntryId> {
 }
 
 /// Whether the new entries lead from the leaf of before to the new one.
-fn continues(records: &[Record], leaf: &EntryId, before: Option<&EntryId>) -> bool {
-    follows(records, leaf) == before
+fn continues(state: &SessionState, records: &[Record], leaf: &EntryId, before: Option<&EntryId>) -> bool {
+    follows(state, records, leaf) == before
 }
 
 /// The entry that the new ones up to the leaf follow, which is none of them.
-fn follows<'a>(records: &'a [Record], leaf: &'a EntryId) -> Option<&'a EntryId> {
+fn follows<'a>(state: &SessionState, records: &'a [Record], leaf: &'a EntryId) -> Option<&'a EntryId> {
     let parents: HashMap<&EntryId, Option<&EntryId>> = records
         .iter()
         .filter_map(|record| match record {
-            Record::EntryPut(put) => Some((&put.entry_id, put.parent_id.as_ref())),
+            Record::EntryPut(put) if known(state, &put.entry_id).is_none() => {
+                Some((&put.entry_id, put.parent_id.as_ref()))
+            }
             _ => None,
         })
         .collect();
