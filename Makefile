@@ -4,7 +4,7 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
 NPM := $(shell command -v npm)
 
-.PHONY: help run console page test test-engine lint bench soak fuzz
+.PHONY: help run console page test test-engine test-agents lint bench soak fuzz
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 13
@@ -42,11 +42,17 @@ test-engine: ## Run the bus scenarios on the iii engine that III_ENGINE names
 	cargo build --profile checked --package banyan-cli
 	BANYAN_BIN=$(TARGET)/checked/banyan cargo test --profile checked --package banyan-iii --test bus
 
+# AGENTS=codex,claude tries only these, both ways.
+test-agents: ## Take sessions of every coding agent to every other, with the real tools
+	cargo build --profile checked --package banyan-cli
+	python3 tests/agents/matrix.py --banyan $(TARGET)/checked/banyan $(if $(AGENTS),--from $(AGENTS) --to $(AGENTS))
+
 lint: ## Check formatting and lints
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
 
 bench: ## Measure against peers and write docs/benchmarks.md
+	cargo build --release --package banyan-cli
 	cargo run --release --package banyan-bench
 
 soak: ## Crash for a long time, simulated and real (MINUTES=30)

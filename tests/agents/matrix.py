@@ -72,6 +72,11 @@ def said(store, session):
     return wanted
 
 
+def is_compacted(store, session):
+    messages = [item.get("message") or {} for item in store.run("show", session, "--json")]
+    return any(message.get("custom_type") == "compaction" for message in messages)
+
+
 def strings(value):
     """The texts of a request in the order in which they are read."""
     if isinstance(value, str):
@@ -111,7 +116,9 @@ def sources(store, agents):
         found = [meta for meta in store.run("ls", "--json", "--all", "--meta", f"agent={agent}")
                  if not (meta.get("metadata") or {}).get("parent_session_id")]
         if found:
-            picked[agent] = max(found, key=lambda meta: meta["message_count"])["session_id"]
+            # What was said before a compaction is not sent again, so a session without one proves more.
+            whole = lambda meta: not is_compacted(store, meta["session_id"])
+            picked[agent] = max(found, key=lambda meta: (whole(meta), meta["message_count"]))["session_id"]
     return picked
 
 

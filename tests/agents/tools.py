@@ -82,9 +82,9 @@ def point(cache, agent, home, url):
     key = "sk-none"
     if agent == "codex":
         write(home / ".codex/config.toml", "\n".join([
-            'model = "gpt-5"', 'model_provider = "here"', 'approval_policy = "never"', 'sandbox_mode = "danger-full-access"',
-            "check_for_update_on_startup = false", "[analytics]", "enabled = false", "[model_providers.here]",
-            'name = "here"', f'base_url = "{url}/v1"', 'env_key = "HERE_KEY"', 'wire_api = "responses"',
+            'model = "gpt-5"', 'model_provider = "fake"', 'approval_policy = "never"', 'sandbox_mode = "danger-full-access"',
+            "check_for_update_on_startup = false", "[analytics]", "enabled = false", "[model_providers.fake]",
+            'name = "fake"', f'base_url = "{url}/v1"', 'env_key = "HERE_KEY"', 'wire_api = "responses"',
             "supports_websockets = false", "stream_max_retries = 0", "request_max_retries = 0", ""]))
         env["HERE_KEY"] = key
     elif agent == "claude":

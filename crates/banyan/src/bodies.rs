@@ -154,10 +154,13 @@ impl Store {
         Ok(fetched)
     }
 
-    /// Whether a line puts an entry as it came from elsewhere.
-    pub(crate) fn is_put(&self, sources: &[Source], place: Place) -> Result<bool, Error> {
+    /// The entry that a line puts as it came from elsewhere; none if the line is of another kind.
+    pub(crate) fn put_in(&self, sources: &[Source], place: Place) -> Result<Option<record::EntryPut>, Error> {
         let mut lines = self.lines(sources, &[place])?;
-        Ok(Head::parse(lines.take()).is_ok_and(|head| matches!(head.kind, HeadKind::EntryPut(_))))
+        Ok(match record::parse_full(lines.take()).map(|stored| stored.record) {
+            Ok(StoredRecord::Own(Record::EntryPut(put))) => Some(put),
+            _ => None,
+        })
     }
 
     /// Reads one entry.

@@ -3,11 +3,12 @@
 //! What is there already stays, so that the same import twice changes nothing. Nobody is told of the entries: they are history,
 //! and whoever acts on new messages must not act on old ones. Subscribers hear that a session began.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use banyan_model::{EntryId, Error, SessionEntry, SessionMeta, Told};
 
 use super::{Ctx, Decision, settle};
+use crate::node_kind::NodeKind;
 use crate::record::{Attached, Created, EntryPut, LeafPut, MetaPut, Record};
 use crate::state::{NodeIx, SessionState};
 
@@ -81,7 +82,11 @@ fn take(
                 continue;
             }
         }
-        records.push(Record::EntryPut(if told.is_some() { EntryPut::vouched(entry) } else { EntryPut::of(entry) }?));
+        records.push(Record::EntryPut(if told.is_some() {
+            EntryPut::vouched(entry)
+        } else {
+            EntryPut::of(entry)
+        }?));
     }
     for attached in incoming.attachments {
         if !state.exists() || !state.attachments().contains_key(&attached.attachment.attachment_id) {
@@ -131,7 +136,8 @@ fn add(
 ) -> Result<(), Error> {
     let before = state.leaf_id();
     let settled: Vec<Record> = settle(state)?.into_iter().collect();
-    let continued = leaf.filter(|leaf| known(state, leaf).is_none() && continues(records, leaf, before.as_ref()));
+    let continued =
+        leaf.filter(|leaf| known(state, leaf).is_none() && continues(state, records, leaf, before.as_ref()));
     records.splice(0..0, settled);
     let leaf = continued.or(before);
     records.extend(ends.into_iter().filter(|end| Some(end) != leaf.as_ref()).map(leaf_at));
@@ -152,8 +158,11 @@ fn follow(
 ) -> Result<(), Error> {
     let before = state.leaf_id();
     let is_ours = told.iter().any(|told| told.leaf == before);
-    let leaf =
-        leaf.filter(|leaf| is_ours || (known(state, leaf).is_none() && continues(records, leaf, before.as_ref())));
+    let leaf = leaf.filter(|leaf| {
+        let from = follows(state, records, leaf);
+        let goes_on = from == before.as_ref() || from.is_some_and(|from| is_last_said(state, from));
+        is_ours || (known(state, leaf).is_none() && goes_on)
+    });
     let leaf = leaf.or_else(|| before.clone());
     let followed = followed(state.meta(), meta, told, !records.is_empty());
     if records.is_empty() && leaf == before && followed == *state.meta().as_ref() {
@@ -232,11 +241,18 @@ fn branch_ends(state: &SessionState, incoming: &Incoming) -> Vec<EntryId> {
 }
 
 /// Whether the new entries lead from the leaf of before to the new one.
-fn continues(records: &[Record], leaf: &EntryId, before: Option<&EntryId>) -> bool {
-    let parents: std::collections::HashMap<&EntryId, Option<&EntryId>> = records
+fn continues(state: &SessionState, records: &[Record], leaf: &EntryId, before: Option<&EntryId>) -> bool {
+    follows(state, records, leaf) == before
+}
+
+/// The entry that the new ones up to the leaf follow, which is none of them.
+fn follows<'a>(state: &SessionState, records: &'a [Record], leaf: &'a EntryId) -> Option<&'a EntryId> {
+    let parents: HashMap<&EntryId, Option<&EntryId>> = records
         .iter()
         .filter_map(|record| match record {
-            Record::EntryPut(put) => Some((&put.entry_id, put.parent_id.as_ref())),
+            Record::EntryPut(put) if known(state, &put.entry_id).is_none() => {
+                Some((&put.entry_id, put.parent_id.as_ref()))
+            }
             _ => None,
         })
         .collect();
@@ -244,7 +260,19 @@ fn continues(records: &[Record], leaf: &EntryId, before: Option<&EntryId>) -> bo
     while let Some(parent) = at.and_then(|id| parents.get(id)) {
         at = *parent;
     }
-    at == before
+    at
+}
+
+/// Whether nobody said anything on the active path after an entry. What an agent noted for itself is not handed on to another, so
+/// what comes back from there follows the last thing that was said.
+fn is_last_said(state: &SessionState, entry: &EntryId) -> bool {
+    let Some(ix) = known(state, entry) else { return false };
+    let said = |ix: &&NodeIx| {
+        let kind = state.node(**ix).kind();
+        matches!(kind, NodeKind::User | NodeKind::Assistant | NodeKind::FunctionResult)
+    };
+    let after = state.path().iter().rev().take_while(|at| **at != ix).find(said);
+    state.on_path(ix) && after.is_none()
 }
 
 /// An entry of the session; lines that never became one do not count.

@@ -86,11 +86,13 @@ impl EntryPut {
 
     /// The same for an entry whose message was written by this program, and need not be read to its end.
     pub fn vouched(entry: SessionEntry) -> Result<Self, Error> {
-        let unread = |error: serde_json::Error| Error::invalid_request(format!("the message has no role: {error}"));
+        let unread =
+            |error: serde_json::Error| Error::invalid_request(format!("the message has no role: {error}"));
         Self::with_role(entry, |message| {
             // The role is written first.
             let first = ROLES.into_iter().find(|role| {
-                let rest = message.get().strip_prefix("{\"role\":\"").and_then(|rest| rest.strip_prefix(role.as_str()));
+                let rest =
+                    message.get().strip_prefix("{\"role\":\"").and_then(|rest| rest.strip_prefix(role.as_str()));
                 rest.is_some_and(|rest| rest.starts_with('"'))
             });
             match first {

@@ -16,8 +16,8 @@ use banyan_core::decide::{self, AttachmentContent};
 use banyan_core::record::Attached;
 use banyan_log::SessionLog;
 use banyan_model::{
-    AttachmentMeta, EntryId, Error, ImportNote, ImportResponse, ImportedSession, ImportedSignature, SessionEntry,
-    SessionId, Told,
+    AttachmentMeta, EntryId, Error, ImportNote, ImportResponse, ImportedSession, ImportedSignature, Object,
+    SessionEntry, SessionId, Told,
 };
 
 use crate::attachments::{content_of, content_of_stream};
@@ -224,26 +224,38 @@ impl Banyan {
 }
 
 impl Store {
-    /// The entries that would be replaced, and were changed by something else than an import.
+    /// The entries that would be replaced, and are somebody else's: they were changed by something else than an import, or came by way
+    /// of another agent, whose word on them is the first.
     fn edited_here(&self, held: &Held, entries: &[SessionEntry]) -> Result<HashSet<EntryId>, Error> {
         let replaced = held.look(|state| {
             let older = entries.iter().filter_map(|entry| {
                 let ix = state.find(entry.id()).filter(|ix| state.node(*ix).revision() < entry.revision())?;
-                Some((entry.id().clone(), state.body(ix)))
+                Some((entry, state.body(ix)))
             });
             let older: Vec<_> = older.collect();
             (if older.is_empty() { Vec::new() } else { state.sources().to_vec() }, older)
         });
         let (sources, replaced) = replaced.unwrap_or_default();
         let mut edited = HashSet::new();
-        for (id, body) in replaced {
+        for (entry, body) in replaced {
             let Some(body) = body else { continue };
-            if !body.grown.is_empty() || !self.is_put(&sources, body.full)? {
-                edited.insert(id);
+            let put = if body.grown.is_empty() { self.put_in(&sources, body.full)? } else { None };
+            if put.is_none_or(|put| !has_same_keys(put.origin.as_ref(), entry.origin())) {
+                edited.insert(entry.id().clone());
             }
         }
         Ok(edited)
     }
+}
+
+/// Whether two origins are of the same kind: they name the same agents.
+fn has_same_keys(a: Option<&Object>, b: Option<&Object>) -> bool {
+    let keys = |origin: Option<&Object>| {
+        let mut keys: Vec<String> = origin.into_iter().flat_map(Object::keys).cloned().collect();
+        keys.sort_unstable();
+        keys
+    };
+    keys(a) == keys(b)
 }
 
 fn unreadable(error: io::Error) -> Error {

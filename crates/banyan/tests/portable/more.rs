@@ -142,6 +142,41 @@ fn given_a_message_of_which_more_was_read_when_it_is_told_again_then_it_is_repla
 }
 
 #[test]
+fn given_a_session_that_comes_back_by_way_of_another_agent_when_it_is_told_then_its_own_entries_stay() {
+    let store = store();
+    let by = |agent: &str, entries: &[(&'static str, Option<&'static str>, u64)]| {
+        let mut telling = telling(&[], entries.last().unwrap().0);
+        telling.entries = entries.to_vec();
+        let active_leaf = telling.leaf.map(Into::into);
+        let mut entries = telling.entries();
+        for entry in &mut entries {
+            let SessionEntry::Message(entry) = entry else { continue };
+            entry.origin = Some(serde_json::from_value(json!({agent: {}})).unwrap());
+        }
+        let incoming = Incoming { meta: telling.meta(), entries, active_leaf, attachments: Vec::new() };
+        block_on(store.take_more(incoming, &[], Mode::Write)).unwrap()
+    };
+    by("first", &[("a", None, 0), ("b", Some("a"), 1)]);
+    // The other agent took more lines for the same messages.
+    let taken = by("other", &[("a", None, 3), ("b", Some("a"), 4), ("c", Some("b"), 0)]);
+    assert_eq!((taken.added, taken.updated, taken.unchanged), (1, 0, 2));
+    assert_eq!(leaf(&store), "c");
+    assert_eq!(by("other", &[("c", Some("b"), 1)]).updated, 1, "its own may grow");
+}
+
+#[test]
+fn given_notes_after_the_last_word_when_the_session_went_on_elsewhere_then_the_leaf_follows() {
+    let store = store();
+    telling(&[("a", None), ("b", Some("a"))], "b").take(&store, &[]).unwrap();
+    let custom = json!({"session_id": "s", "entry_id": "k", "custom": {"custom_type": "x.note", "data": 1}});
+    call(&store, "append", custom);
+    telling(&[("c", Some("b"))], "c").take(&store, &[]).unwrap();
+    assert_eq!(leaf(&store), "c");
+    telling(&[("d", Some("b"))], "d").take(&store, &[]).unwrap();
+    assert_eq!(leaf(&store), "c", "something was said after that");
+}
+
+#[test]
 fn given_a_session_that_was_deleted_when_more_of_it_comes_then_it_stays_deleted() {
     let store = store();
     let first = telling(&[("a", None)], "a");
