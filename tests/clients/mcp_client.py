@@ -21,13 +21,13 @@ async def main(command, arguments):
         found = await session.call_tool("search_sessions", {"query": "banyan"})
         listed = await session.call_tool("list_sessions", {})
         try:
-            unknown = (await session.call_tool("burn", {})).isError
+            unknown = (await session.call_tool("burn", {})).is_error
         except Exception:
             unknown = True
     print(
         json.dumps(
             {
-                "server": hello.serverInfo.name,
+                "server": hello.server_info.name,
                 "tools": sorted(tool.name for tool in tools.tools),
                 "found": text(found),
                 "listed": text(listed),

@@ -16,7 +16,7 @@ use crate::calls::ask;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::moment::moment;
-use crate::words::one_line;
+use crate::words::{count, one_line};
 
 /// An answer has about so many bytes at most.
 const MOST: usize = 16_000;
@@ -252,9 +252,9 @@ fn list(client: &dyn Client, asked: ListSessions) -> Result<String, Failure> {
         let place = said("cwd").map(|place| format!(" in {place}")).unwrap_or_default();
         let _ = writeln!(
             text,
-            "{} ({} messages{agent}, changed {}{place})\n   session_id={}",
+            "{} ({}{agent}, changed {}{place})\n   session_id={}",
             titled(&meta.title),
-            meta.message_count,
+            count(meta.message_count, "message"),
             day(meta.updated_at),
             meta.session_id
         );
