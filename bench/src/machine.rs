@@ -54,6 +54,25 @@ pub(crate) fn resident_kib_of(process: &str) -> Outcome<u64> {
     number_after(&status, "VmRSS:").ok_or_else(|| "the resident memory is not known".into())
 }
 
+/// The most that was ever resident of another process.
+pub(crate) fn most_resident_kib_of(process: &str) -> Outcome<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    number_after(&status, "VmHWM:").ok_or_else(|| "the resident memory is not known".into())
+}
+
+/// Seconds of the processor that another process has used so far, over all of its threads.
+pub(crate) fn seconds_of(process: &str) -> Outcome<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name may hold anything, and ends with the last bracket.
+    let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
+    let (user, system) = (ticks(11), ticks(12));
+    let per_second = rustix::param::clock_ticks_per_second() as f64;
+    user.zip(system)
+        .map(|(user, system)| (user + system) / per_second)
+        .ok_or_else(|| "its time is not known".into())
+}
+
 /// Bytes that this process has handed to the kernel so far.
 pub(crate) fn bytes_written() -> Outcome<u64> {
     let io = fs::read_to_string("/proc/self/io")?;

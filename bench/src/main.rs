@@ -3,6 +3,7 @@
 //! `cargo run --release -p banyan-bench [-- NAME...] [--quick]`. One file for each kind of work; without names all of
 //! them run, and `docs/benchmarks.md` is written.
 
+mod agent_files;
 mod append_one_writer;
 mod append_writers;
 mod bus;
@@ -16,6 +17,7 @@ mod http_calls;
 mod http_client;
 mod http_server;
 mod http_streams;
+mod import_agents;
 mod list_page;
 mod load;
 mod long_session;
@@ -41,7 +43,7 @@ use workbench::{Outcome, Workbench};
 
 type Work = fn(&Workbench) -> Outcome<Section>;
 
-const WORK: [(&str, Work); 16] = [
+const WORK: &[(&str, Work)] = &[
     ("append-writers", append_writers::run),
     ("append-one-writer", append_one_writer::run),
     ("message-page", message_page::run),
@@ -58,6 +60,7 @@ const WORK: [(&str, Work); 16] = [
     ("open-directory", open_directory::run),
     ("page-frames", page_frames::run),
     ("portable", portable::run),
+    ("import-agents", import_agents::run),
 ];
 
 /// See docs/decisions/allocator.md.
@@ -84,7 +87,7 @@ fn main() -> Outcome<()> {
     let bench = Workbench::set_up(quick)?;
     let mut report = Report::begin(&bench)?;
     eprintln!("load average before: {}", report.load_before);
-    for (name, run) in WORK {
+    for &(name, run) in WORK {
         if names.is_empty() || names.contains(&name) {
             eprintln!("{name} ...");
             let begun = std::time::Instant::now();

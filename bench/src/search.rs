@@ -158,7 +158,8 @@ fn ripgrep(dir: &Path, query: &str) -> Option<Duration> {
     };
     let once = || {
         let begun = Instant::now();
-        let run = Command::new("rg").args(["-l", "-i", "--no-ignore", "-g", "*.jsonl", &pattern]).arg(dir);
+        let mut run = Command::new("rg");
+        run.args(["-l", "-i", "--no-ignore", "-g", "*.jsonl", &pattern]).arg(dir);
         let status = run.stdout(Stdio::null()).stderr(Stdio::null()).status();
         status.ok().filter(|status| status.success()).map(|_| begun.elapsed())
     };

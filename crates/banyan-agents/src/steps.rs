@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use banyan_model::EntryId;
+use banyan_model::{AgentMessage, EntryId, SessionEntry};
 
-use crate::{Outgoing, Step, Story};
+use crate::{COMPACTION, Outgoing, Step, Story};
 
 /// The steps of a story, by entry, and what is lost.
 pub(crate) struct Steps {
@@ -15,12 +15,18 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(crate) fn of(session: &Outgoing) -> Self {
+    /// The steps of a session that `agent` writes. What is the agent's own and no conversation is not among them.
+    pub(crate) fn of(session: &Outgoing, agent: &str) -> Self {
         let Story { steps, lost } = Story::of(session);
         let entry_of = |step: &Step| match step {
             Step::User { entry, .. } | Step::Assistant { entry, .. } => entry.clone(),
         };
-        let by_entry = steps.into_iter().map(|step| (entry_of(&step), step)).collect();
+        let mut by_entry: HashMap<EntryId, Step> = steps.into_iter().map(|step| (entry_of(&step), step)).collect();
+        for entry in &session.entries {
+            if is_own_summary(entry, agent) {
+                by_entry.remove(entry.id());
+            }
+        }
         Self { by_entry, lost, left_out: false }
     }
 
@@ -38,4 +44,11 @@ impl Steps {
         self.lost.dedup();
         self.lost
     }
+}
+
+/// Whether an entry is a summary that the agent made itself.
+fn is_own_summary(entry: &SessionEntry, agent: &str) -> bool {
+    let SessionEntry::Message(entry) = entry else { return false };
+    entry.origin.as_ref().is_some_and(|origin| origin.contains_key(agent))
+        && matches!(entry.message.parse(), Ok(AgentMessage::Custom(custom)) if custom.custom_type == COMPACTION)
 }

@@ -76,23 +76,15 @@ impl Story {
         let mut outcomes = outcomes(&said);
         let mut story = Self::default();
         let mut left_out: HashMap<String, u64> = HashMap::new();
-        let begins_compacted =
-            said.iter().position(|said| said.is_compaction()) == said.iter().position(|said| said.counts());
         for (place, Said { entry, message }) in said.iter().enumerate() {
             match message {
                 AgentMessage::User(message) => story.user(entry, &message.content, message.timestamp),
                 AgentMessage::Assistant(message) => story.assistant(entry, message, place, &mut outcomes),
                 AgentMessage::FunctionResult(_) => {}
-                AgentMessage::Custom(message) if message.custom_type == COMPACTION => {
-                    if begins_compacted && story.steps.is_empty() {
-                        story.user(entry, &message.content, message.timestamp);
-                    } else {
-                        *left_out.entry(COMPACTION.to_owned()).or_default() += 1;
-                    }
-                }
                 AgentMessage::Custom(message) if is_context(message) => {
                     *left_out.entry(message.custom_type.clone()).or_default() += 1;
                 }
+                // A summary stays where it is: what it sums up is still there, and it may say more than that.
                 AgentMessage::Custom(message) => story.user(entry, &message.content, message.timestamp),
             }
         }
@@ -151,15 +143,6 @@ impl Said {
     fn of(entry: &SessionEntry) -> Option<Self> {
         let SessionEntry::Message(entry) = entry else { return None };
         Some(Self { entry: entry.id.clone(), message: entry.message.parse().ok()? })
-    }
-
-    fn is_compaction(&self) -> bool {
-        matches!(&self.message, AgentMessage::Custom(message) if message.custom_type == COMPACTION)
-    }
-
-    /// Whether it is more than an agent's own context.
-    fn counts(&self) -> bool {
-        !matches!(&self.message, AgentMessage::Custom(message) if is_context(message))
     }
 }
 

@@ -47,7 +47,7 @@ fn workspace(session: &Outgoing, native_id: &str, cwd: &str) -> String {
 
 /// Writes the active path: steps as messages, and what came from this agent as it was.
 fn conversation(session: &Outgoing, log: &mut Log<'_>) -> Vec<String> {
-    let mut steps = Steps::of(session);
+    let mut steps = Steps::of(session, ID);
     let own = from_here(session);
     // Results that stand where the agent had put them.
     let mut in_place: Vec<Call> = Vec::new();

@@ -76,7 +76,7 @@ fn metadata(session: &Outgoing, to: &Destination, native_id: &str) -> Value {
 
 /// Writes the active path: steps as messages, and what came from this agent as it was.
 fn conversation(session: &Outgoing, chat: &mut Chat) -> Vec<String> {
-    let mut steps = Steps::of(session);
+    let mut steps = Steps::of(session, ID);
     for entry in session.path() {
         match (entry, steps.take(entry.id())) {
             (SessionEntry::Message(entry), Some(Step::User { content, at, .. })) => chat.user(entry, &content, at),

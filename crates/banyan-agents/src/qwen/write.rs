@@ -41,7 +41,7 @@ fn slug(cwd: &str) -> String {
 
 /// Writes the active path: steps as messages, and what came from this agent as it was.
 fn conversation(session: &Outgoing, chat: &mut Chat<'_>) -> Vec<String> {
-    let mut steps = Steps::of(session);
+    let mut steps = Steps::of(session, ID);
     // Results that stand where the agent had put them.
     let mut in_place: Vec<Call> = Vec::new();
     for entry in session.path() {
