@@ -158,9 +158,9 @@ fn ripgrep(dir: &Path, query: &str) -> Option<Duration> {
     };
     let once = || {
         let begun = Instant::now();
-        let mut run = Command::new("rg");
-        run.args(["-l", "-i", "--no-ignore", "-g", "*.jsonl", &pattern]).arg(dir);
-        let status = run.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let mut rg = Command::new("rg");
+        rg.args(["-l", "-i", "--no-ignore", "-g", "*.jsonl", &pattern]).arg(dir);
+        let status = rg.stdout(Stdio::null()).stderr(Stdio::null()).status();
         status.ok().filter(|status| status.success()).map(|_| begun.elapsed())
     };
     let best = (0..3).filter_map(|_| once()).min();
