@@ -1,6 +1,6 @@
 //! AG-UI's events: whoever puts them together has the messages of a snapshot, at every step.
 
-use banyan_formats::shapes::*;
+use banyan_formats::shapes::{Told, *};
 use banyan_model::*;
 use proptest::collection::vec;
 use proptest::prelude::*;

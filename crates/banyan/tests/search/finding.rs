@@ -76,7 +76,7 @@ fn everything_that_a_session_says_is_found() {
         ("reminder remember", &custom),
         ("summary deep", &data),
     ] {
-        assert_eq!(found(store, query), [entry.clone()], "{query}");
+        assert_eq!(found(store, query), std::slice::from_ref(entry), "{query}");
     }
 }
 
