@@ -59,6 +59,14 @@ pub(crate) fn recognise(path: &Path) -> Vec<Place> {
     places
 }
 
+/// Whether a folder that looks like an agent's is: its first file is not another agent's. Homes of agents look alike.
+fn is_really(place: &Place) -> bool {
+    let sources = place.agent.sources(&place.path).unwrap_or_default();
+    let Some(first) = sources.iter().find(|source| source.path.is_file()) else { return true };
+    let path = &first.path;
+    belongs(path, place.agent) || !AGENTS.iter().any(|agent| belongs(path, *agent))
+}
+
 /// Whether a path is one of an agent's own.
 pub(crate) fn belongs(path: &Path, agent: &dyn Agent) -> bool {
     agent.recognise(path, &beginning_of(path))
@@ -73,7 +81,8 @@ fn gather(path: &Path, depth: usize, places: &mut Vec<Place>) {
     // A file has one writer; a folder may be home to several.
     let known = agents.take(if path.is_dir() { usize::MAX } else { 1 });
     let before = places.len();
-    places.extend(known.map(|agent| Place { agent: *agent, path: path.to_owned() }));
+    let known = known.map(|agent| Place { agent: *agent, path: path.to_owned() });
+    places.extend(known.filter(|place| path.is_file() || is_really(place)));
     if places.len() > before || depth == 0 || !path.is_dir() {
         return;
     }

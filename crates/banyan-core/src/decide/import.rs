@@ -42,28 +42,31 @@ pub struct Taken {
 
 /// Takes in a session. One that is there already keeps what it is known by.
 pub fn import(state: &SessionState, incoming: Incoming, ctx: &mut Ctx<'_>) -> Result<Decision<Taken>, Error> {
-    take(state, incoming, None, ctx)
+    take(state, incoming, None, &HashSet::new(), ctx)
 }
 
 /// Takes in more of a session that somebody imports again and again, piece by piece. `told` is what they told of it before, the last
 /// time or perhaps the last time: nothing if they never did. A session that was told and is not there any more was deleted, and
-/// stays so. Messages are not read: whoever calls has made them, or read them.
+/// stays so. Messages are not read: whoever calls has made them, or read them. `unsaid` are messages at the end of the active path that
+/// say nothing, such as an answer that failed.
 pub fn import_more(
     state: &SessionState,
     incoming: Incoming,
     told: &[Told],
+    unsaid: &HashSet<EntryId>,
     ctx: &mut Ctx<'_>,
 ) -> Result<Decision<Taken>, Error> {
     if !told.is_empty() && !state.exists() {
         return Err(Error::not_found(&incoming.meta.session_id));
     }
-    take(state, incoming, Some(told), ctx)
+    take(state, incoming, Some(told), unsaid, ctx)
 }
 
 fn take(
     state: &SessionState,
     incoming: Incoming,
     told: Option<&[Told]>,
+    unsaid: &HashSet<EntryId>,
     ctx: &mut Ctx<'_>,
 ) -> Result<Decision<Taken>, Error> {
     if incoming.meta.session_id.is_empty() {
@@ -96,7 +99,9 @@ fn take(
     }
     match (state.exists(), told) {
         (false, _) => begin(&incoming.meta, &mut records, ends, incoming.active_leaf, ctx),
-        (true, Some(told)) => follow(state, &mut records, ends, &incoming.meta, incoming.active_leaf, told)?,
+        (true, Some(told)) => {
+            follow(state, &mut records, ends, (&incoming.meta, incoming.active_leaf), (told, unsaid))?
+        }
         (true, None) if records.is_empty() => {}
         (true, None) => add(state, &mut records, ends, incoming.active_leaf, ctx)?,
     }
@@ -152,15 +157,14 @@ fn follow(
     state: &SessionState,
     records: &mut Vec<Record>,
     ends: Vec<EntryId>,
-    meta: &SessionMeta,
-    leaf: Option<EntryId>,
-    told: &[Told],
+    (meta, leaf): (&SessionMeta, Option<EntryId>),
+    (told, unsaid): (&[Told], &HashSet<EntryId>),
 ) -> Result<(), Error> {
     let before = state.leaf_id();
     let is_ours = told.iter().any(|told| told.leaf == before);
     let leaf = leaf.filter(|leaf| {
         let from = follows(state, records, leaf);
-        let goes_on = from == before.as_ref() || from.is_some_and(|from| is_last_said(state, from));
+        let goes_on = from == before.as_ref() || from.is_some_and(|from| is_last_said(state, from, unsaid));
         is_ours || (known(state, leaf).is_none() && goes_on)
     });
     let leaf = leaf.or_else(|| before.clone());
@@ -265,11 +269,12 @@ fn follows<'a>(state: &SessionState, records: &'a [Record], leaf: &'a EntryId) -
 
 /// Whether nobody said anything on the active path after an entry. What an agent noted for itself is not handed on to another, so
 /// what comes back from there follows the last thing that was said.
-fn is_last_said(state: &SessionState, entry: &EntryId) -> bool {
+fn is_last_said(state: &SessionState, entry: &EntryId, unsaid: &HashSet<EntryId>) -> bool {
     let Some(ix) = known(state, entry) else { return false };
     let said = |ix: &&NodeIx| {
         let kind = state.node(**ix).kind();
         matches!(kind, NodeKind::User | NodeKind::Assistant | NodeKind::FunctionResult)
+            && !unsaid.contains(&state.id(**ix))
     };
     let after = state.path().iter().rev().take_while(|at| **at != ix).find(said);
     state.on_path(ix) && after.is_none()

@@ -13,7 +13,9 @@ use std::io::{self, BufRead, Read, Seek};
 use std::sync::Arc;
 
 use banyan_core::decide::{self, AttachmentContent};
+use banyan_core::node_kind::NodeKind;
 use banyan_core::record::Attached;
+use banyan_core::state::NodeIx;
 use banyan_log::SessionLog;
 use banyan_model::{
     AttachmentMeta, EntryId, Error, ImportNote, ImportResponse, ImportedSession, ImportedSignature, Object,
@@ -21,6 +23,7 @@ use banyan_model::{
 };
 
 use crate::attachments::{content_of, content_of_stream};
+use crate::bodies::{Body, Wanted};
 use crate::commit::Held;
 use crate::store::Store;
 use crate::{Banyan, Incoming, Taken};
@@ -146,7 +149,9 @@ impl Banyan {
         let held = self.store.hold_or_begin(&self.access, &incoming.meta.session_id).await?;
         let edited = self.store.edited_here(&held, &incoming.entries)?;
         incoming.entries.retain(|entry| !edited.contains(entry.id()));
-        let decided = held.decide(&self.store, |state, ctx| decide::import_more(state, incoming, told, ctx));
+        let unsaid = if told.is_empty() { self.store.unsaid(&held)? } else { HashSet::new() };
+        let decided =
+            held.decide(&self.store, |state, ctx| decide::import_more(state, incoming, told, &unsaid, ctx));
         let mut taken = match mode {
             Mode::Write => self.store.carry_out(held, decided, None).await?,
             Mode::DryRun => {
@@ -245,6 +250,33 @@ impl Store {
             }
         }
         Ok(edited)
+    }
+}
+
+impl Store {
+    /// The answers at the end of the active path that say nothing, because they failed. No agent hands them on.
+    fn unsaid(&self, held: &Held) -> Result<HashSet<EntryId>, Error> {
+        let mut unsaid = HashSet::new();
+        let end = held.look(|state| {
+            let is_aside =
+                |ix: &&NodeIx| !matches!(state.node(**ix).kind(), NodeKind::User | NodeKind::FunctionResult);
+            state.path().iter().rev().take_while(is_aside).copied().collect::<Vec<NodeIx>>()
+        });
+        for ix in end.unwrap_or_default() {
+            let wanted = held.look(|state| {
+                let node = state.node(ix);
+                let answer = node.kind() == NodeKind::Assistant;
+                answer.then(|| (state.sources().to_vec(), Wanted::of(state, ix)))
+            });
+            let Some((sources, wanted)) = wanted.flatten() else { continue };
+            match self.fetch_one(&sources, &wanted)?.map(|fetched| fetched.body) {
+                Some(Body::Message(message)) if message.parse()?.content().is_empty() => {
+                    unsaid.insert(wanted.entry_id);
+                }
+                _ => break,
+            }
+        }
+        Ok(unsaid)
     }
 }
 
