@@ -48,9 +48,14 @@ class Store:
         return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
+def plain(text):
+    """A text as it is compared, whatever tools do to blanks. Some put results into JSON once more."""
+    return " ".join(text.replace("\\n", " ").replace('\\"', '"').split())
+
+
 def squeezed(text):
-    """What is compared of a text: its beginning, whatever tools do to blanks."""
-    return " ".join(text.split())[:160].rstrip()
+    """What is compared of a text: its beginning."""
+    return plain(text)[:160].rstrip()
 
 
 def said(store, session):
@@ -93,7 +98,7 @@ def strings(value):
 def missing(wanted, request):
     """The first text that a request does not have, in order; none if it has all. And how many it has."""
     history = [request.get(key) for key in ("input", "messages", "contents")]
-    text = " ".join(" ".join(strings(history)).split())
+    text = plain(" ".join(strings(history)))
     place = 0
     for held, want in enumerate(wanted):
         end = place

@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, Write};
 
-use banyan_model::{EntryId, SessionEntry, SessionMeta, Told};
+use banyan_model::{EntryId, LastTold, SessionEntry, SessionMeta};
 use serde::{Deserialize, Serialize};
 
 /// The version that the first line says.
@@ -20,7 +20,7 @@ pub struct Batch {
     /// What the session is known by now.
     pub meta: SessionMeta,
     /// What was told of it before; nothing if it never was.
-    pub told: Vec<Told>,
+    pub told: Vec<LastTold>,
     /// Where its active path ends.
     pub leaf: Option<EntryId>,
     /// Entries, each after the one that it follows, unless the store has that one.
@@ -59,7 +59,8 @@ pub fn read(input: impl BufRead) -> Result<Batch, String> {
     let wrong = |at: usize, why: &dyn std::fmt::Display| format!("line {} of the batch: {why}", at + 1);
     let Some((_, first)) = lines.next() else { return Err("the batch is empty".to_owned()) };
     let first = first.map_err(|error| wrong(0, &error))?;
-    let first: First<SessionMeta, Vec<Told>> = serde_json::from_str(&first).map_err(|error| wrong(0, &error))?;
+    let first: First<SessionMeta, Vec<LastTold>> =
+        serde_json::from_str(&first).map_err(|error| wrong(0, &error))?;
     if first.banyan_batch != VERSION {
         return Err(format!("the batch is of version {}, and only {VERSION} is known", first.banyan_batch));
     }
@@ -87,7 +88,7 @@ mod tests {
             "custom_type": "a.b", "data": {"x": 1}});
         let batch = Batch {
             meta: serde_json::from_value(meta).unwrap(),
-            told: vec![Told { title: "old".to_owned(), ..Told::default() }],
+            told: vec![LastTold { title: "old".to_owned(), ..LastTold::default() }],
             leaf: Some("e".into()),
             entries: vec![serde_json::from_value(entry).unwrap()],
         };

@@ -3,7 +3,7 @@
 //! The system says which files change, so that an idle machine costs nothing and a write is seen at once. Everything is looked at
 //! now and then all the same: some file systems say nothing, a queue can run over, and homes appear.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -14,7 +14,7 @@ use banyan_agents::Stamp;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::ledger::{Key, Ledger};
-use super::survey::{Found, News, Place, belongs, look};
+use super::survey::{Found, News, Place, belongs, look, survey};
 use super::take::{How, Job, Report, lock, take_all};
 use crate::client::Client;
 use crate::failure::{Failure, complain};
@@ -61,11 +61,13 @@ impl Follow<'_> {
         loop {
             let began = Instant::now();
             let places = (self.places)();
-            let all_watched = watch.add(&places);
-            let found: Vec<Found> =
-                places.iter().map(|place| look(place, &lock(self.ledger), self.since)).collect();
+            let mut found = survey(&places, &lock(self.ledger), self.since);
+            if watch.add(&found) {
+                // Whatever was written before somebody watched.
+                found = survey(&places, &lock(self.ledger), self.since);
+            }
             self.take(&found, &mut failed, tell)?;
-            let pause = if all_watched { WATCHED } else { UNWATCHED };
+            let pause = if watch.has_all { WATCHED } else { UNWATCHED };
             let until = Instant::now() + pause.max(began.elapsed() * SHARE);
             if !self.listen(&heard, &behind, &places, until, &mut failed, tell)? {
                 return Ok(());
@@ -167,7 +169,9 @@ fn own_places(path: &Path, home: &Path) -> Vec<PathBuf> {
 /// What the system is asked to watch.
 struct Watch {
     watcher: Option<RecommendedWatcher>,
-    watched: BTreeSet<PathBuf>,
+    watched: BTreeMap<PathBuf, RecursiveMode>,
+    /// Whether every place that has sources is watched.
+    has_all: bool,
 }
 
 impl Watch {
@@ -196,22 +200,29 @@ impl Watch {
                 "The system does not say what changes ({error}); files are looked at now and then."
             ));
         }
-        Self { watcher: watcher.ok(), watched: BTreeSet::new() }
+        Self { watcher: watcher.ok(), watched: BTreeMap::new(), has_all: false }
     }
 
-    /// Watches places that are not watched yet. Says whether all of them are.
-    fn add(&mut self, places: &[Place]) -> bool {
+    /// Watches places that are not watched yet, and says whether there were any. A place is watched as deep as its sources lie: some
+    /// agents keep theirs in folders that are full of other things.
+    fn add(&mut self, found: &[Found]) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
-        let mut all = true;
-        for Place { path, .. } in places {
-            if self.watched.contains(path) {
+        let mut is_new = false;
+        self.has_all = true;
+        for Found { place, sources, .. } in found.iter().filter(|found| !found.sources.is_empty()) {
+            let is_flat = sources
+                .iter()
+                .all(|(source, _)| source.path == place.path || source.path.parent() == Some(&place.path));
+            let mode = if is_flat { RecursiveMode::NonRecursive } else { RecursiveMode::Recursive };
+            let known = self.watched.get(&place.path);
+            if known == Some(&mode) || known == Some(&RecursiveMode::Recursive) {
                 continue;
             }
-            match watcher.watch(path, RecursiveMode::Recursive) {
-                Ok(()) => drop(self.watched.insert(path.clone())),
-                Err(_) => all = false,
+            match watcher.watch(&place.path, mode) {
+                Ok(()) => is_new |= self.watched.insert(place.path.clone(), mode).is_none(),
+                Err(_) => self.has_all = false,
             }
         }
-        all
+        is_new
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use banyan::batch::Batch;
-use banyan::model::{EntryId, Error, GetRequest, Object, SessionEntry, SessionId, SessionMeta, Told};
+use banyan::model::{EntryId, Error, GetRequest, LastTold, Object, SessionEntry, SessionId, SessionMeta};
 use banyan_agents::{Head, Note, Sink};
 
 use super::Counts;
@@ -22,7 +22,7 @@ const NOTES: usize = 200;
 pub(crate) struct Intake<'a> {
     client: &'a dyn Client,
     dry_run: bool,
-    /// Told before a piece is sent that is not the source's last one, so that a later reading knows what may have arrived.
+    /// LastTold before a piece is sent that is not the source's last one, so that a later reading knows what may have arrived.
     intends: Box<dyn FnMut(Sessions) -> Result<(), Failure> + 'a>,
     progress: Box<dyn FnMut(u64) + 'a>,
     /// What was told before, and what may have been.
@@ -41,7 +41,7 @@ pub(crate) struct Intake<'a> {
 struct Open {
     head: Head,
     /// What the store may have of it.
-    told: Vec<Told>,
+    told: Vec<LastTold>,
     pending: Vec<SessionEntry>,
     /// Where in `pending` an entry is.
     places: HashMap<EntryId, usize>,
@@ -184,9 +184,9 @@ impl<'a> Intake<'a> {
 }
 
 impl Open {
-    fn telling(&self) -> Told {
+    fn telling(&self) -> LastTold {
         let Head { title, status, metadata, .. } = &self.head;
-        Told { title: title.clone(), status: *status, metadata: metadata.clone(), leaf: self.leaf.clone() }
+        LastTold { title: title.clone(), status: *status, metadata: metadata.clone(), leaf: self.leaf.clone() }
     }
 }
 
@@ -199,7 +199,7 @@ impl Sink for Intake<'_> {
             }
             return Ok(());
         }
-        let mut told: Vec<Told> = self.before.get(&head.session).cloned().into_iter().collect();
+        let mut told: Vec<LastTold> = self.before.get(&head.session).cloned().into_iter().collect();
         if let Some(perhaps) = self.perhaps.remove(&head.session) {
             // What may never have arrived is nothing that can have been deleted.
             let arrived = !told.is_empty() || self.exists(&head.session)?;

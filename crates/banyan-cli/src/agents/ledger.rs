@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use banyan::model::{SessionId, Told};
+use banyan::model::{LastTold, SessionId};
 use banyan_agents::{Mark, Source, Stamp};
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ pub(crate) struct Known {
 }
 
 /// What was told, by session.
-pub(crate) type Sessions = BTreeMap<SessionId, Told>;
+pub(crate) type Sessions = BTreeMap<SessionId, LastTold>;
 
 #[derive(Serialize, Deserialize)]
 struct Line<K, V> {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     fn known(title: &str) -> Known {
-        let told = Told { title: title.to_owned(), ..Told::default() };
+        let told = LastTold { title: title.to_owned(), ..LastTold::default() };
         let mark = Mark(serde_json::from_str(r#"{"offset":7,"of":[1.50]}"#).unwrap());
         Known {
             stamp: Some(Stamp { size: 1, changed: 2 }),

@@ -144,12 +144,13 @@ fn import(
         ledger = ledger.read_only();
     }
     let ledger = Mutex::new(ledger);
-    let found = survey(&named.places(&env), &lock(&ledger), args.since);
+    let mut found = survey(&named.places(&env), &lock(&ledger), args.since);
+    found.retain(|found| !found.sources.is_empty() || found.problem.is_some());
     if args.list {
         return list(&found, globals, screen);
     }
-    if found.is_empty() && !args.follow {
-        complain("No agent that is known has left sessions on this machine.");
+    if found.is_empty() && !args.follow && !globals.json {
+        complain("No session of an agent was found.");
         return Ok(());
     }
     if args.what.is_empty() && !globals.json && !may_go_on(args, &found, globals, screen)? {

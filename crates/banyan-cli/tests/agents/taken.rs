@@ -11,7 +11,7 @@ fn given_nothing_when_an_import_is_asked_for_then_it_says_so() {
     let machine = Machine::new();
     let said = machine.run(&["import"]);
     assert_eq!((said.code, said.out.as_str()), (Some(0), ""));
-    assert_eq!(said.err, "No agent that is known has left sessions on this machine.\n");
+    assert_eq!(said.err, "No session of an agent was found.\n");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use banyan_model::{EntryId, Error, SessionEntry, SessionMeta, Told};
+use banyan_model::{EntryId, Error, LastTold, SessionEntry, SessionMeta};
 
 use super::{Ctx, Decision, settle};
 use crate::node_kind::NodeKind;
@@ -52,7 +52,7 @@ pub fn import(state: &SessionState, incoming: Incoming, ctx: &mut Ctx<'_>) -> Re
 pub fn import_more(
     state: &SessionState,
     incoming: Incoming,
-    told: &[Told],
+    told: &[LastTold],
     unsaid: &HashSet<EntryId>,
     ctx: &mut Ctx<'_>,
 ) -> Result<Decision<Taken>, Error> {
@@ -65,7 +65,7 @@ pub fn import_more(
 fn take(
     state: &SessionState,
     incoming: Incoming,
-    told: Option<&[Told]>,
+    told: Option<&[LastTold]>,
     unsaid: &HashSet<EntryId>,
     ctx: &mut Ctx<'_>,
 ) -> Result<Decision<Taken>, Error> {
@@ -158,7 +158,7 @@ fn follow(
     records: &mut Vec<Record>,
     ends: Vec<EntryId>,
     (meta, leaf): (&SessionMeta, Option<EntryId>),
-    (told, unsaid): (&[Told], &HashSet<EntryId>),
+    (told, unsaid): (&[LastTold], &HashSet<EntryId>),
 ) -> Result<(), Error> {
     let before = state.leaf_id();
     let is_ours = told.iter().any(|told| told.leaf == before);
@@ -181,7 +181,7 @@ fn follow(
 }
 
 /// What a session is known by, once what was told before and still holds is replaced by what is told now.
-fn followed(here: &SessionMeta, now: &SessionMeta, told: &[Told], grew: bool) -> SessionMeta {
+fn followed(here: &SessionMeta, now: &SessionMeta, told: &[LastTold], grew: bool) -> SessionMeta {
     let mut meta = here.clone();
     if told.iter().any(|told| told.title == here.title) {
         meta.title.clone_from(&now.title);

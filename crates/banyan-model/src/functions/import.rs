@@ -74,7 +74,7 @@ pub struct ImportNote {
 /// What somebody who imports a session again and again told of it the last time. Whatever the session still has of it is theirs to
 /// change; whatever it has not was changed by somebody else since, and stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct LastTold {
     /// The title.
     pub title: String,
     /// The status.

@@ -18,8 +18,8 @@ use banyan_core::record::Attached;
 use banyan_core::state::NodeIx;
 use banyan_log::SessionLog;
 use banyan_model::{
-    AttachmentMeta, EntryId, Error, ImportNote, ImportResponse, ImportedSession, ImportedSignature, Object,
-    SessionEntry, SessionId, Told,
+    AttachmentMeta, EntryId, Error, ImportNote, ImportResponse, ImportedSession, ImportedSignature, LastTold,
+    Object, SessionEntry, SessionId,
 };
 
 use crate::attachments::{content_of, content_of_stream};
@@ -143,7 +143,7 @@ impl Banyan {
     /// nothing if they never did: where the session still has that, it follows them; what anybody else did to it since stays.
     /// A session that was told before and is gone was deleted: it is not found, and does not come back. Messages are taken for what
     /// they say they are: they must have been made of an [`AgentMessage`](banyan_model::AgentMessage), or read as one.
-    pub async fn take_more(&self, mut incoming: Incoming, told: &[Told], mode: Mode) -> Result<Taken, Error> {
+    pub async fn take_more(&self, mut incoming: Incoming, told: &[LastTold], mode: Mode) -> Result<Taken, Error> {
         let (metadata, _) = self.access.scope.impose(incoming.meta.metadata.take())?;
         incoming.meta.metadata = metadata;
         let held = self.store.hold_or_begin(&self.access, &incoming.meta.session_id).await?;

@@ -2,7 +2,7 @@
 
 use banyan::batch::{self, Batch};
 use banyan::import::Mode;
-use banyan::model::{ErrorCode, SessionEntry, SessionMeta, SessionStatus, Told};
+use banyan::model::{ErrorCode, LastTold, SessionEntry, SessionMeta, SessionStatus};
 use banyan::{Banyan, Durability, Incoming, Options, Taken, block_on};
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ fn telling(entries: &[(&'static str, Option<&'static str>)], leaf: &'static str)
 }
 
 impl Telling {
-    fn told(&self) -> Told {
-        Told {
+    fn told(&self) -> LastTold {
+        LastTold {
             title: self.title.to_owned(),
             status: SessionStatus::Idle,
             metadata: serde_json::from_value(self.metadata.clone()).unwrap(),
@@ -46,7 +46,7 @@ impl Telling {
         self.entries.iter().map(entry).collect()
     }
 
-    fn take(&self, store: &Banyan, told: &[Told]) -> Result<Taken, banyan::model::Error> {
+    fn take(&self, store: &Banyan, told: &[LastTold]) -> Result<Taken, banyan::model::Error> {
         let active_leaf = self.leaf.map(Into::into);
         let incoming =
             Incoming { meta: self.meta(), entries: self.entries(), active_leaf, attachments: Vec::new() };
