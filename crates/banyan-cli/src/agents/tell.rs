@@ -192,10 +192,11 @@ fn bytes_of(found: &Found) -> u64 {
 /// What is in the places, for people.
 pub(crate) fn table(all: &[Found], screen: &mut Screen) -> Result<(), Failure> {
     let shown: Vec<String> = all.iter().map(|found| one_line(&found.place.path.display().to_string())).collect();
-    let room = screen.columns().map_or(usize::MAX, |columns| columns.saturating_sub(60).max(20));
+    let room = screen.columns().map_or(usize::MAX, |columns| columns.saturating_sub(66).max(20));
     let place = shown.iter().map(|place| width(place)).max().unwrap_or(0).clamp(5, room);
+    let agent = all.iter().map(|found| width(found.place.agent.name())).max().unwrap_or(0).max(5);
     let head = format!(
-        "{:12}  {:place$}  {:>8}  {:>9}  {:>7}  {:>7}",
+        "{:agent$}  {:place$}  {:>8}  {:>9}  {:>7}  {:>7}",
         "AGENT", "PLACE", "SESSIONS", "SIZE", "NEW", "CHANGED"
     );
     screen.line(&screen.paint(Style::Aside, &head))?;
@@ -204,8 +205,10 @@ pub(crate) fn table(all: &[Found], screen: &mut Screen) -> Result<(), Failure> {
         let path = clip_start(path, place);
         let pad = " ".repeat(place.saturating_sub(width(&path)));
         let (name, sessions) = (found.place.agent.name(), found.sources.len());
-        screen
-            .line(&format!("{name:12}  {path}{pad}  {sessions:>8}  {:>9}  {new:>7}  {changed:>7}", size(bytes)))?;
+        screen.line(&format!(
+            "{name:agent$}  {path}{pad}  {sessions:>8}  {:>9}  {new:>7}  {changed:>7}",
+            size(bytes)
+        ))?;
         if let Some(problem) = &found.problem {
             screen.line(&format!("  {} {}", screen.paint(Style::Bad, "warning:"), one_line(problem)))?;
         }
