@@ -19,6 +19,7 @@ mod native;
 mod opencode;
 mod outgoing;
 mod own;
+mod packed;
 mod parts;
 mod pi;
 mod place;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use memchr::{memchr, memmem};
 use serde::{Deserialize, Serialize};
 
-use crate::{Note, Problem, Sink};
+use crate::{Note, Problem, Sink, packed};
 
 /// A longer line is not read: no agent writes one, and memory is bounded.
 const LONGEST: usize = 64 << 20;
@@ -62,7 +62,7 @@ pub struct Lines {
 impl Lines {
     /// Opens a file at a place where an earlier reading stopped, or at its beginning if it is another file by now.
     pub fn open(path: &Path, from: Between) -> Result<Self, Problem> {
-        let file = File::open(path).map_err(|error| Problem::io(path, error))?;
+        let file = packed::open(path).map_err(|error| Problem::io(path, error))?;
         let mut lines = Self {
             path: path.to_owned(),
             reader: BufReader::with_capacity(1 << 18, file),

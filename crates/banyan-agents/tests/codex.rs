@@ -41,6 +41,39 @@ fn write(session: &Outgoing, home: &Path) -> Written {
     agent("codex").unwrap().write(session, &to).unwrap()
 }
 
+/// Packs every rollout below a folder, as Codex does with those that were not touched for long.
+fn pack(folder: &Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            pack(&path);
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            let level = ruzstd::encoding::CompressionLevel::Fastest;
+            let packed = ruzstd::encoding::compress_to_vec(std::fs::read(&path).unwrap().as_slice(), level);
+            std::fs::write(path.with_extension("jsonl.zst"), packed).unwrap();
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn packed_rollouts_are_read_like_others() {
+    let home = tempfile::tempdir().unwrap();
+    copy(&fixtures("codex"), home.path());
+    pack(&home.path().join("sessions"));
+    let (packed, plain) = (read("codex", home.path()), read("codex", &fixtures("codex")));
+    assert_eq!(packed.notes, []);
+    assert_eq!(packed.sessions.keys().collect::<Vec<_>>(), plain.sessions.keys().collect::<Vec<_>>());
+    for id in plain.sessions.keys() {
+        assert_eq!(transcript(&outgoing(&packed, id)), transcript(&outgoing(&plain, id)), "{id}");
+    }
+    let sources = agent("codex").unwrap().sources(home.path()).unwrap();
+    let main = sources.iter().find(|source| source.path.to_string_lossy().contains(&MAIN[6..])).unwrap();
+    std::fs::write(&main.path, "no frame").unwrap();
+    let problem = agent("codex").unwrap().read(main, None, &mut Collected::default()).unwrap_err();
+    assert!(problem.to_string().contains(&*main.path.to_string_lossy()), "{problem}");
+}
+
 #[test]
 fn the_main_session_is_read_as_it_was_lived() {
     let all = read("codex", &fixtures("codex"));

@@ -1,7 +1,6 @@
 //! Which rollouts there are, and which of them belong together.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -11,15 +10,15 @@ use serde::Deserialize;
 use super::meta::Meta;
 use super::read::ids_of;
 use crate::files::files_below;
-use crate::{Problem, Source, Stamp};
+use crate::{Problem, Source, Stamp, packed};
 
 /// A first line is at most so long: it holds the instructions for the model.
 const FIRST: u64 = 8 << 20;
 
-/// Whether a file is called like a rollout.
+/// Whether a file is called like a rollout. Those that were not touched for long may be packed.
 pub(super) fn is_rollout(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.starts_with("rollout-") && name.ends_with(".jsonl")
+    name.starts_with("rollout-") && (name.ends_with(".jsonl") || name.ends_with(".jsonl.zst"))
 }
 
 /// Whether a folder is where Codex keeps rollouts.
@@ -137,7 +136,7 @@ pub(super) fn prefixes(path: &Path, meta: &Meta) -> Result<(Vec<Prefix>, Option<
 pub(super) fn first_line(path: &Path) -> Result<String, Problem> {
     let failed = |error| Problem::io(path, error);
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
+    let file = packed::open(path).map_err(failed)?;
     BufReader::new(file).take(FIRST).read_until(b'\n', &mut bytes).map_err(failed)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
