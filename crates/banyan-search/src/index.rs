@@ -10,8 +10,9 @@ use tantivy::directory::RamDirectory;
 use tantivy::indexer::{LogMergePolicy, NoMergePolicy};
 use tantivy::query::TermQuery;
 use tantivy::schema::{IndexRecordOption, Value};
-use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, TantivyDocument, Term};
+use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher, TantivyDocument, Term};
 
+use crate::background::in_background;
 use crate::document::SessionRecord;
 use crate::error::SearchError;
 use crate::files::{self, Files};
@@ -102,10 +103,10 @@ impl SearchIndex {
         Ok(Self { index, reader, fields: schema().1, root })
     }
 
-    /// The one who writes to the index. Its threads run as the caller's does.
+    /// The one who writes to the index. Its threads run behind all others, and share no lock with them.
     pub fn writer(&self, progress: Option<Progress>) -> Result<Writer, SearchError> {
         // One thread cuts words, another has read what comes next.
-        let writer = self.index.writer_with_num_threads(1, WRITER_BYTES)?;
+        let writer: IndexWriter = in_background(|| Ok(self.index.writer_with_num_threads(1, WRITER_BYTES)?))?;
         let mut merging = LogMergePolicy::default();
         merging.set_min_num_segments(6);
         merging.set_del_docs_ratio_before_merge(0.3);

@@ -2,6 +2,7 @@
 //!
 //! It knows nothing of logs and files of sessions: it is told what entries say, and asked. See [`SearchIndex`].
 
+mod background;
 mod document;
 mod error;
 mod files;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use banyan_model::{CommitNo, EntryId, Object, SessionId};
 use tantivy::{IndexWriter, TantivyDocument, Term};
 
+use crate::background::in_background;
 use crate::document::{self, Document, SessionNo, SessionRecord};
 use crate::error::SearchError;
 use crate::files;
@@ -89,10 +90,13 @@ impl Writer {
         self.progress = Progress { position, complete, ..self.progress };
         let payload = Payload { version: VERSION, progress: self.progress };
         let payload = serde_json::to_string(&payload).map_err(|error| SearchError::Damaged(error.to_string()))?;
-        let mut prepared = self.writer.prepare_commit()?;
-        prepared.set_payload(&payload);
-        prepared.commit()?;
-        Ok(())
+        // A commit starts new threads in place of those that wrote.
+        in_background(|| {
+            let mut prepared = self.writer.prepare_commit()?;
+            prepared.set_payload(&payload);
+            prepared.commit()?;
+            Ok(())
+        })
     }
 
     /// Ends writing. What was not committed is gone; the files are vouched for.

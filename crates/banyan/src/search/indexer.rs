@@ -42,6 +42,14 @@ pub(super) struct Indexer {
     /// Whether anything was changed since the last commit.
     pub(super) dirty: bool,
     pub(super) committed_at: Instant,
+    courtesy: Courtesy,
+}
+
+/// When the thread last let others go first, and how far they were.
+struct Courtesy {
+    since: Instant,
+    heard: CommitNo,
+    worked: Instant,
 }
 
 /// Whether to go on.
@@ -55,9 +63,6 @@ pub(super) fn run(store: &Weak<Store>, search: &Arc<Search>) {
     if !search.pause(BEFORE_OPENING) {
         return;
     }
-    // The threads of the index are started by this one, and run as it does: behind those who serve somebody.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(None, 15);
     loop {
         let outcome = catch_unwind(AssertUnwindSafe(|| follow(store, search)));
         let why = match outcome {
@@ -153,6 +158,7 @@ fn open(store: &Weak<Store>, search: &Arc<Search>) -> Result<Indexer, Trouble> {
         complete,
         dirty: progress.is_none(),
         committed_at: Instant::now(),
+        courtesy: Courtesy { since: Instant::now(), heard, worked: Instant::now() },
     })
 }
 
@@ -214,6 +220,27 @@ impl Indexer {
         drop(inner);
         self.search.changed.notify_all();
         Ok(())
+    }
+
+    /// Lets writers go first. While very much is written, this thread works a small part of the time, and catches up
+    /// later. It does not run at a lower priority instead: it would be stopped while it holds what a writer waits for.
+    pub(super) fn let_others_go_first(&mut self) {
+        const A_WHILE: Duration = Duration::from_millis(3);
+        const BUSY: f64 = 1000.0;
+        const SHARE: u32 = 12;
+        let worked = self.courtesy.worked.elapsed();
+        if worked < A_WHILE {
+            return;
+        }
+        let heard = self.search.heard();
+        let commits = heard.0.saturating_sub(self.courtesy.heard.0) as f64;
+        if commits / self.courtesy.since.elapsed().as_secs_f64() > BUSY {
+            self.search.pause((worked * SHARE).min(EVERY));
+        }
+        if self.courtesy.since.elapsed() > EVERY {
+            (self.courtesy.since, self.courtesy.heard) = (Instant::now(), heard);
+        }
+        self.courtesy.worked = Instant::now();
     }
 
     /// What the index remembers of a session.

@@ -37,7 +37,7 @@ struct Plan {
 }
 
 /// So many entries are read at a time.
-const AT_ONCE: usize = 512;
+const AT_ONCE: usize = 128;
 
 impl Indexer {
     /// Takes everything out that a session says, and puts it in again, if the session is there.
@@ -115,6 +115,7 @@ impl Indexer {
         plan: &Plan,
     ) -> Result<(), Trouble> {
         for entries in plan.entries.chunks(AT_ONCE) {
+            self.let_others_go_first();
             let wanted: Vec<&Wanted> = entries.iter().map(|entry| &entry.wanted).collect();
             let fetched = store.fetch(&plan.sources, &wanted)?;
             for (entry, fetched) in entries.iter().zip(fetched) {
