@@ -1,18 +1,14 @@
 //! Qwen Code: genuine chats are read as they were lived, and written so that they come back.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common::generate::{sessions, told};
+use crate::common::lines::{read, same_when_cut};
+use crate::common::transcript::transcript;
+use crate::common::{Collected, copy};
 use banyan_agents::{Destination, Outgoing, Written, agent};
 use banyan_model::{AgentMessage, SessionEntry};
-use common::generate::{sessions, told};
-use common::lines::{read, same_when_cut};
-use common::transcript::transcript;
-use common::{Collected, copy};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -249,7 +245,7 @@ fn the_same_session_comes_back_from_its_own_agent() {
             session
                 .path()
                 .into_iter()
-                .map(|entry| (entry.id().clone(), common::transcript::lines(entry)))
+                .map(|entry| (entry.id().clone(), crate::common::transcript::lines(entry)))
                 .collect()
         };
         assert_eq!(entries(&back), entries(&session));

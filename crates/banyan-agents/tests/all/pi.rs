@@ -1,17 +1,13 @@
 //! pi: genuine sessions are read as they were lived, and written so that they come back.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 
+use crate::common::Collected;
+use crate::common::generate::{sessions, told};
+use crate::common::lines::{assert_same, go_on, read, same_when_cut};
+use crate::common::transcript::{lines, transcript};
 use banyan_agents::{Destination, Outgoing, Written, agent};
 use banyan_model::SessionEntry;
-use common::Collected;
-use common::generate::{sessions, told};
-use common::lines::{assert_same, go_on, read, same_when_cut};
-use common::transcript::{lines, transcript};
 use proptest::prelude::*;
 use serde_json::Value;
 

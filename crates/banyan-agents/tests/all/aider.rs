@@ -1,16 +1,12 @@
 //! Aider: what its file says, and what we write.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 
+use crate::common::generate::{sessions, told};
+use crate::common::shown::{transcript, tree};
+use crate::common::{Collected, Session};
 use banyan_agents::{Destination, Mark, Outgoing, Source, Written, agent};
 use banyan_model::SessionEntry;
-use common::generate::{sessions, told};
-use common::shown::{transcript, tree};
-use common::{Collected, Session};
 use proptest::prelude::*;
 
 fn fixture() -> PathBuf {

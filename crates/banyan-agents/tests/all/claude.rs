@@ -1,17 +1,13 @@
 //! Claude Code: genuine sessions are read as they were lived, and written so that they come back.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 
+use crate::common::generate::{sessions, told};
+use crate::common::lines::{assert_same, go_on, read, same_when_cut};
+use crate::common::transcript::{lines, transcript};
+use crate::common::{Collected, copy};
 use banyan_agents::{Destination, Outgoing, Written, agent};
 use banyan_model::{AgentMessage, SessionEntry};
-use common::generate::{sessions, told};
-use common::lines::{assert_same, go_on, read, same_when_cut};
-use common::transcript::{lines, transcript};
-use common::{Collected, copy};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -298,7 +294,7 @@ fn a_session_goes_back_line_by_line() {
         let head = &mut again.sessions.get_mut(id).unwrap().head;
         head.metadata.insert("source".to_owned(), all.sessions[id].head.metadata["source"].clone());
         let session = &all.sessions[id];
-        let session = common::Session {
+        let session = crate::common::Session {
             head: session.head.clone(),
             entries: session.entries.clone(),
             leaf: session.leaf.clone(),

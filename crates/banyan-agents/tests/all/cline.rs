@@ -1,16 +1,12 @@
 //! Cline: what its files say, and what we write.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 
+use crate::common::Collected;
+use crate::common::generate::{sessions, told};
+use crate::common::shown::{transcript, tree};
 use banyan_agents::{Destination, Outgoing, Source, Written, agent};
 use banyan_model::SessionEntry;
-use common::Collected;
-use common::generate::{sessions, told};
-use common::shown::{transcript, tree};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -185,7 +181,7 @@ fn a_task_of_the_old_form_is_read() {
 #[test]
 fn damage_is_said_and_the_rest_is_read() {
     let home = tempfile::tempdir().unwrap();
-    common::copy(&fixture("sessions"), &home.path().join("sessions"));
+    crate::common::copy(&fixture("sessions"), &home.path().join("sessions"));
     let folder = home.path().join("sessions").join(MAIN_ID);
     let path = folder.join(format!("{MAIN_ID}.messages.json"));
     let mut file = json_of(&path);

@@ -1,7 +1,5 @@
 //! Files that somebody names are recognised by the agent that wrote them, and by no other.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
 use std::io::Read;
 use std::path::Path;
 

@@ -1,16 +1,12 @@
 //! OpenCode: what its files say, what we write, and that nothing of the user's changes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 
+use crate::common::Collected;
+use crate::common::generate::{sessions, told};
+use crate::common::shown::{transcript, tree};
 use banyan_agents::{Destination, Outgoing, Source, Written, agent};
 use banyan_model::SessionEntry;
-use common::Collected;
-use common::generate::{sessions, told};
-use common::shown::{transcript, tree};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::Value;
@@ -255,7 +251,7 @@ fn a_session_that_grows_is_read_on() {
         assert_eq!(first.stamp != second.stamp, cut < count);
         let mark = agent("opencode").unwrap().read(&second, Some(&mark), &mut all).unwrap();
         let mut now = all.sessions.remove(MAIN).unwrap();
-        now.entries.sort_by_key(|entry| common::shown::place(entry, &whole));
+        now.entries.sort_by_key(|entry| crate::common::shown::place(entry, &whole));
         assert_eq!(
             transcript(&now),
             whole.iter().take(33).map(|line| line.rsplit_once(" < ").unwrap().0).collect::<Vec<_>>(),

@@ -1,18 +1,14 @@
 //! Gemini CLI: genuine chats are read as they were lived, and written so that they come back.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common::generate::{sessions, told};
+use crate::common::lines::{assert_same, read, same_when_cut};
+use crate::common::transcript::transcript;
+use crate::common::{Collected, copy};
 use banyan_agents::{Destination, Outgoing, Written, agent, session_id};
 use banyan_model::SessionEntry;
-use common::generate::{sessions, told};
-use common::lines::{assert_same, read, same_when_cut};
-use common::transcript::transcript;
-use common::{Collected, copy};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -116,7 +112,7 @@ fn what_left_the_list_stays_as_a_branch() {
     let main = all.sessions[MAIN].outgoing();
     let path: Vec<_> = main.path().into_iter().map(SessionEntry::id).collect();
     let off = main.entries.iter().filter(|entry| !path.contains(&entry.id()));
-    let off: Vec<String> = off.flat_map(common::transcript::lines).collect();
+    let off: Vec<String> = off.flat_map(crate::common::transcript::lines).collect();
     assert_eq!(off, ["user: Fail now @@err400@@", "user: /compress", "assistant: Reply to: /compress"]);
 }
 

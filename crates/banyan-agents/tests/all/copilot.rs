@@ -1,18 +1,14 @@
 //! Copilot CLI: a genuine session is read as it was lived, and written so that it comes back.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common::generate::{sessions, told};
+use crate::common::lines::{read, same_when_cut};
+use crate::common::transcript::transcript;
+use crate::common::{Collected, copy};
 use banyan_agents::{Destination, Outgoing, Written, agent};
 use banyan_model::{AgentMessage, ContentBlock, SessionEntry};
-use common::generate::{sessions, told};
-use common::lines::{read, same_when_cut};
-use common::transcript::transcript;
-use common::{Collected, copy};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,18 +1,14 @@
 //! Goose: what its files say, what we write, and that nothing of the user's changes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::common::Collected;
+use crate::common::generate::{sessions, told};
+use crate::common::shown::{transcript, tree};
 use banyan_agents::{Destination, Outgoing, Problem, Source, Written, agent};
 use banyan_model::SessionEntry;
-use common::Collected;
-use common::generate::{sessions, told};
-use common::shown::{transcript, tree};
 use proptest::prelude::*;
 use rusqlite::Connection;
 
@@ -152,11 +148,11 @@ fn goose_to_goose_gives_the_same_rows() {
 #[test]
 fn what_goose_adds_to_our_session_is_added_to_ours() {
     let (home, database) = home();
-    let session = common::generate::session(&[common::generate::Round {
+    let session = crate::common::generate::session(&[crate::common::generate::Round {
         back: 0,
         question: "What is there?".to_owned(),
         picture: true,
-        answers: vec![common::generate::Answer {
+        answers: vec![crate::common::generate::Answer {
             thinking: Some("hm".to_owned()),
             text: Some("A tree.".to_owned()),
             calls: Vec::new(),

@@ -1,13 +1,9 @@
 //! The generator of sessions makes trees that have what it promises; and files are known for what they are.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::collections::HashSet;
 
+use crate::common::generate::{sessions, told};
 use banyan_agents::Story;
-use common::generate::{sessions, told};
 use proptest::prelude::*;
 
 proptest! {

@@ -1,17 +1,13 @@
 //! Codex: genuine rollouts are read as they were lived, and written so that they come back.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 
+use crate::common::generate::{sessions, told};
+use crate::common::lines::{assert_same, go_on, read, same_when_cut};
+use crate::common::transcript::{lines, transcript};
+use crate::common::{Collected, copy};
 use banyan_agents::{Destination, Outgoing, Written, agent};
 use banyan_model::{AgentMessage, SessionEntry};
-use common::generate::{sessions, told};
-use common::lines::{assert_same, go_on, read, same_when_cut};
-use common::transcript::{lines, transcript};
-use common::{Collected, copy};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -295,9 +291,13 @@ fn a_thread_goes_back_line_by_line() {
     }
 }
 
-fn all_session(all: &Collected, id: &str) -> common::Session {
+fn all_session(all: &Collected, id: &str) -> crate::common::Session {
     let session = &all.sessions[id];
-    common::Session { head: session.head.clone(), entries: session.entries.clone(), leaf: session.leaf.clone() }
+    crate::common::Session {
+        head: session.head.clone(),
+        entries: session.entries.clone(),
+        leaf: session.leaf.clone(),
+    }
 }
 
 #[test]
