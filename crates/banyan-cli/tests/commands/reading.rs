@@ -1,11 +1,9 @@
 //! `banyan ls`, `show` and `tail`: looking at what is there.
 
-mod common;
-
 use std::io::Read;
 use std::process::Stdio;
 
-use common::{Place, assistant, user};
+use crate::common::{Place, assistant, user};
 use serde_json::{Value, json};
 
 #[test]

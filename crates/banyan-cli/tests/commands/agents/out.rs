@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::{FIRST, Machine, added, append, session, turn};
 use crate::common::user;
-use crate::{FIRST, Machine, added, append, session, turn};
 
 #[test]
 fn given_an_imported_session_when_it_is_exported_to_its_agent_then_the_file_is_read_as_the_same_session() {

@@ -1,11 +1,8 @@
 //! Sessions as files: written, kept from being written over, read back, twice, dry, broken, over a server.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod common;
 
 use std::fs;
 
-use common::{Place, assistant, user};
+use crate::common::{Place, assistant, user};
 use serde_json::{Value, json};
 
 fn furnished() -> Place {

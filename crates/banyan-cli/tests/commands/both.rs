@@ -1,12 +1,9 @@
 //! Every command twice: on a data directory, and asking a server that has the same one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod common;
 
 use std::fs;
 use std::path::Path;
 
-use common::{Place, Said, assistant, user};
+use crate::common::{Place, Said, assistant, user};
 use serde_json::{Value, json};
 
 /// A store with a bit of everything.

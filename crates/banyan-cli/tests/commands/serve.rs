@@ -1,11 +1,8 @@
 //! `banyan serve`: how it starts, what it says, and how it stops.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod common;
 
 use std::process::Stdio;
 
-use common::{Place, said, user};
+use crate::common::{Place, said, user};
 use serde_json::json;
 
 #[test]

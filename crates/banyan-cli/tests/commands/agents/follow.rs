@@ -5,7 +5,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::{FIRST, Machine, append, session, turn};
+use super::{FIRST, Machine, append, session, turn};
 
 /// An import that follows.
 struct Following {

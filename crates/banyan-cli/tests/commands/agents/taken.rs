@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::{FIRST, Machine, added, append, session, turn};
+use super::{FIRST, Machine, added, append, session, turn};
 
 #[test]
 fn given_nothing_when_an_import_is_asked_for_then_it_says_so() {

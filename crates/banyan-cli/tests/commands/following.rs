@@ -1,10 +1,7 @@
 //! `banyan tail` on a server: live, through restarts, with nothing lost and nothing told twice.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod common;
-
-use common::served::Served;
-use common::{Place, user};
+use crate::common::served::Served;
+use crate::common::{Place, user};
 use serde_json::{Value, json};
 
 #[test]
@@ -88,7 +85,7 @@ fn what_cannot_be_followed_is_refused_at_once() {
     assert_eq!(place.ask(&served, &unknown).refusal(), (Some(1), "session/invalid_cursor".into()));
     assert_eq!(served.stop("TERM"), Some(0));
     for args in [&["tail", "--json"][..], &["ls", "--json"], &["key", "ls", "--json"]] {
-        let said = common::said(&mut place.asking(&url, args));
+        let said = crate::common::said(&mut place.asking(&url, args));
         assert_eq!(said.refusal(), (Some(3), "http/unreachable".into()));
         assert!(said.err.contains("banyan serve --listen"), "{said:?}");
     }

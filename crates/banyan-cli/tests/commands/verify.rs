@@ -1,10 +1,8 @@
 //! `banyan verify`: sound, damaged, absent, in use.
 
-mod common;
-
 use std::fs;
 
-use common::Place;
+use crate::common::Place;
 use serde_json::json;
 
 #[test]

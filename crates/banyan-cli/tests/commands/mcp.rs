@@ -1,13 +1,10 @@
 //! `banyan mcp`, message by message, and judged by a client that others wrote.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod common;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Place, assistant};
+use crate::common::{Place, assistant};
 use serde_json::{Value, json};
 
 fn filled() -> Place {

@@ -1,11 +1,9 @@
 //! `banyan call --stream`: many calls in one process.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
-use common::{Place, user};
+use crate::common::{Place, user};
 use serde_json::{Value, json};
 
 #[test]

@@ -1,11 +1,9 @@
 //! What a newcomer meets: the tour, the help, the place where data goes.
 
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Place, said};
+use crate::common::{Place, said};
 
 #[test]
 fn the_tour_walks_through_a_first_session_and_can_be_repeated() {

@@ -1,8 +1,6 @@
 //! `banyan fork` and `rm`: making and removing sessions.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use serde_json::{Value, json};
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use super::{FIRST, Machine, append, session, turn};
 use crate::common::served::DEADLINE;
-use crate::{FIRST, Machine, append, session, turn};
 
 /// Enough turns for several pieces.
 const TURNS: usize = 5000;

@@ -1,5 +1,4 @@
 //! The real tools go on with what we write: Codex, Claude Code, pi and Goose, each with sessions of each. `make test-agents` has all ten.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,12 +1,9 @@
 //! OPA archives through the command: out and in again, signed, changed on the way, of others, hostile, over a server.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Place, assistant, user};
+use crate::common::{Place, assistant, user};
 use serde_json::{Value, json};
 
 fn sample(name: &str) -> String {

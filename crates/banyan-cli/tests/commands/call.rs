@@ -1,8 +1,6 @@
 //! `banyan call`: one function, its answer, its refusals.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use serde_json::{Value, json};
 
 #[test]
@@ -33,7 +31,7 @@ fn null_is_an_answer_and_looking_makes_no_directory() {
 #[test]
 fn refused_calls_unknown_functions_and_slips_have_their_own_exit_codes() {
     let place = Place::new();
-    let append = json!({"session_id": "nobody", "message": common::user("hi")}).to_string();
+    let append = json!({"session_id": "nobody", "message": crate::common::user("hi")}).to_string();
     let refused = |args: &[&str]| place.run(&[&["--json"], args].concat()).refusal();
     assert_eq!(refused(&["call", "session::append", &append]), (Some(1), "session/not_found".into()));
     assert_eq!(refused(&["call", "session::append", "{"]), (Some(1), "session/invalid_request".into()));

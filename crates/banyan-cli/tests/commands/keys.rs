@@ -1,12 +1,9 @@
 //! `banyan key`: on a directory, beside a server, and through it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod common;
 
 use std::time::Instant;
 
-use common::served::{DEADLINE, Served};
-use common::{Place, Said};
+use crate::common::served::{DEADLINE, Served};
+use crate::common::{Place, Said};
 use serde_json::json;
 
 #[test]

@@ -1,9 +1,6 @@
 //! `banyan search`, on a directory and through a server.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod common;
-
-use common::{Place, assistant, user};
+use crate::common::{Place, assistant, user};
 use serde_json::json;
 
 /// Two sessions of two agents, one with a branch that was left.

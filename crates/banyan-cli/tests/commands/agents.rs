@@ -1,15 +1,8 @@
 //! Sessions of coding agents: found, taken, taken again, followed, and handed on.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod common;
-
-#[path = "agents/follow.rs"]
 mod follow;
-#[path = "agents/interrupted.rs"]
 mod interrupted;
-#[path = "agents/out.rs"]
 mod out;
-#[path = "agents/taken.rs"]
 mod taken;
 
 use std::fs::{self, OpenOptions};
@@ -17,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Place, Said, said};
+use crate::common::{Place, Said, said};
 use serde_json::{Value, json};
 
 /// The id of the first rollout.
