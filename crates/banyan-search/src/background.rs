@@ -9,7 +9,7 @@ pub(crate) fn in_background<T: Send>(
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             #[cfg(target_os = "linux")]
-            let _ = rustix::process::setpriority_process(None, 19);
+            let _ = rustix::process::setpriority_process(None, 10);
             work()
         });
         worker.join().unwrap_or_else(|_| Err(SearchError::Damaged("a thread of the index ended early".to_owned())))

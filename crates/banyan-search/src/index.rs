@@ -108,7 +108,6 @@ impl SearchIndex {
         // One thread cuts words, another has read what comes next.
         let writer: IndexWriter = in_background(|| Ok(self.index.writer_with_num_threads(1, WRITER_BYTES)?))?;
         let mut merging = LogMergePolicy::default();
-        merging.set_min_num_segments(6);
         merging.set_del_docs_ratio_before_merge(0.3);
         writer.set_merge_policy(Box::new(merging));
         let progress = progress.unwrap_or(Progress { position: CommitNo(0), complete: false, next: 0 });

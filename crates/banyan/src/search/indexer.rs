@@ -227,7 +227,7 @@ impl Indexer {
     pub(super) fn let_others_go_first(&mut self) {
         const A_WHILE: Duration = Duration::from_millis(3);
         const BUSY: f64 = 1000.0;
-        const SHARE: u32 = 12;
+        const SHARE: u32 = 40;
         let worked = self.courtesy.worked.elapsed();
         if worked < A_WHILE {
             return;

@@ -34,7 +34,9 @@ impl Indexer {
             if record.is_none_or(|record| record.born != *born || record.commit < *commit) {
                 self.index_anew_or_skip(store, id)?;
             }
-            if self.committed_at.elapsed() > EVERY * 2 {
+            // Without anything new to be found, larger steps make for less to merge.
+            let due = if self.position < self.search.heard() { EVERY * 2 } else { EVERY * 16 };
+            if self.committed_at.elapsed() > due {
                 self.follow_meanwhile(store)?;
                 store.progress.step(done as u64 + 1);
             }

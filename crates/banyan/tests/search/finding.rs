@@ -3,7 +3,7 @@
 use banyan::{Banyan, Options};
 use serde_json::{Value, json};
 
-use super::{answer, found, marked};
+use super::{answer, found, marked, sorted};
 use crate::support::*;
 
 #[test]
@@ -76,7 +76,7 @@ fn everything_that_a_session_says_is_found() {
         ("reminder remember", &custom),
         ("summary deep", &data),
     ] {
-        assert_eq!(found(store, query), std::slice::from_ref(entry), "{query}");
+        assert_eq!(found(store, query), sorted([entry.clone()]), "{query}");
     }
 }
 
