@@ -186,3 +186,18 @@ fn defect_6_6_4_no_message_survives_its_session() {
         server.call("delete", json!({"session_id": "s"}));
     }
 }
+
+#[test]
+fn defect_6_6_7_what_was_posted_and_what_tools_said_is_found() {
+    let server = Server::new();
+    server.post(&format!("{HISTORY}?create=1"), &posted("i", "a kumquat tree"));
+    let result = json!({"role": "function_result", "function_call_id": "c", "function_id": "shell",
+        "content": [{"type": "text", "text": "rambutan.txt: no such file"}], "timestamp": 1});
+    server.call("append", json!({"session_id": "s", "message": result}));
+    for (word, role) in [("kumquat", "user"), ("rambutan", "function_result")] {
+        let found = server.get(&format!("/v1/search?q={word}&wait_ms=30000")).json();
+        let hits = found["hits"].as_array().unwrap();
+        assert_eq!(hits.len(), 1, "{found}");
+        assert_eq!((&hits[0]["session_id"], &hits[0]["role"]), (&json!("s"), &json!(role)));
+    }
+}
