@@ -33,7 +33,11 @@ pub(super) fn add(paths: &mut Paths, schemas: &mut Schemas, protection: Protecti
         .problem(404, "There is no such session.")
         .finish(protection);
     let content: serde_json::Map<_, _> = Target::ALL
-        .map(|target| (target.media_type().to_owned(), json!({"schema": {"type": "string"}})))
+        .map(|target| {
+            let is_json = target.media_type() == "application/json";
+            let schema = if is_json { json!({"type": "object"}) } else { json!({"type": "string"}) };
+            (target.media_type().to_owned(), json!({"schema": schema}))
+        })
         .into_iter()
         .collect();
     responses["200"]["content"] = content.into();
