@@ -122,10 +122,7 @@ pub(crate) fn read(given: &[(String, String)], accepted: &[&Field], into: &mut F
 fn write(kind: Kind, value: &str, name: &str, into: &mut Fields) -> Option<()> {
     match kind {
         Kind::Text | Kind::Texts => into.value(name, value),
-        Kind::Number => match value.strip_prefix('-') {
-            Some(digits) => into.value(name, &value.parse::<i64>().ok().filter(|_| is_digits(digits))?),
-            None => into.value(name, &value.parse::<u64>().ok().filter(|_| is_digits(value))?),
-        },
+        Kind::Number => into.value(name, &value.parse::<u64>().ok().filter(|_| is_digits(value))?),
         Kind::Flag => into.value(name, &value.parse::<bool>().ok()?),
         Kind::Words => {
             let words: Vec<&str> = if value.is_empty() { Vec::new() } else { value.split(',').collect() };
