@@ -7,7 +7,7 @@ use serde_json::json;
 fn filled() -> Place {
     let place = Place::new();
     for (id, title, agent) in [("alpha", "Fix the login", "codex"), ("beta", "Write docs", "pi")] {
-        let metadata = json!({"agent": agent, "cwd": format!("/work/{id}")});
+        let metadata = json!({"agent": agent, "cwd": format!("/code/{id}")});
         place.call("session::ensure", &json!({"session_id": id, "title": title, "metadata": metadata}));
     }
     let say = |session: &str, id: &str, parent: Option<&str>, message: serde_json::Value| {
@@ -39,7 +39,7 @@ fn words_and_filters_find_what_was_said() {
         (vec!["login", "flow"], vec!["b1"]),
         (vec!["src/auth.rs"], vec!["a1"]),
         (vec!["login", "--agent", "codex"], vec!["a1"]),
-        (vec!["login", "--workspace", "/work/beta"], vec!["b1"]),
+        (vec!["login", "--workspace", "/code/beta"], vec!["b1"]),
         (vec!["the", "--role", "assistant"], vec!["a3"]),
         (vec!["the", "--role", "assistant", "--all-branches"], vec!["a2", "a3"]),
         (vec!["login", "--session", "alp"], vec!["a1"]),

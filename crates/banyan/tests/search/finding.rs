@@ -84,7 +84,7 @@ fn everything_that_a_session_says_is_found() {
 fn a_hit_cites_its_entry_and_shows_the_match() {
     let store = Banyan::in_memory(Options::default()).unwrap();
     let store = door(&store);
-    let metadata = json!({"agent": "codex", "cwd": "/work/tree"});
+    let metadata = json!({"agent": "codex", "cwd": "/code/tree"});
     let session = store.ok("create", json!({"title": "On trees", "metadata": metadata}))["session_id"].clone();
     let entry = store.say(&session, "Plant a <b>banyan</b>\ntree");
     let mut answer = answer(store, json!({"q": "banyan"}));
@@ -92,7 +92,7 @@ fn a_hit_cites_its_entry_and_shows_the_match() {
     assert_eq!(marked(&hit), "Plant a <b>[banyan]</b> tree");
     assert!(hit["score"].as_f64().unwrap() > 0.0);
     let expected = json!({
-        "session_id": session, "title": "On trees", "agent": "codex", "workspace": "/work/tree", "entry_id": entry,
+        "session_id": session, "title": "On trees", "agent": "codex", "workspace": "/code/tree", "entry_id": entry,
         "role": "user", "timestamp": store.entry(&session, &entry)["timestamp"], "score": hit["score"],
         "active": true, "snippet": hit["snippet"],
     });
