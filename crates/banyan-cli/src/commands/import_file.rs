@@ -1,12 +1,13 @@
 //! `banyan import FILE`: sessions out of files that are no agent's own.
 
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use banyan::import::Mode;
 use banyan::model::{ImportNote, ImportResponse, ImportedSession, ImportedSignature};
 
+use crate::agents::tell::agent_words;
 use crate::args::Globals;
 use crate::client::Client;
 use crate::failure::{Failure, complain};
@@ -41,11 +42,23 @@ fn import(client: &dyn Client, path: &Path, mode: Mode) -> Result<ImportResponse
             client.import(&mut std::io::Cursor::new(bytes), mode)
         }
         false => {
-            let file = fs::File::open(path).map_err(unreadable)?;
+            let file = fs::File::open(path).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => missing(&name),
+                _ => unreadable(error),
+            })?;
             client.import(&mut std::io::BufReader::new(file), mode)
         }
     };
     imported.map_err(|failure| failure.about(&name))
+}
+
+/// A word that is no file may have been meant for an agent.
+fn missing(name: &str) -> Failure {
+    let agents = agent_words();
+    Failure::trouble(
+        "cli/file",
+        format!("there is no file `{name}`, and no agent of that name; the agents are {agents}"),
+    )
 }
 
 fn tell(session: &ImportedSession, summary: &ImportResponse, screen: &mut Screen) -> Result<(), Failure> {
