@@ -59,12 +59,37 @@ impl<'t> Words<'t> {
                 self.place += 1;
                 return true;
             }
+            if let Some((from, to)) = self.next_plain() {
+                word.text.clear();
+                word.text.push_str(self.text.get(from..to).unwrap_or_default());
+                (word.place, word.from, word.to, word.kind) = (self.place, from, to, Kind::Part);
+                self.place += 1;
+                return true;
+            }
             let Some((from, to)) = self.next_run() else { return false };
             if self.parts.len() > 1 {
                 self.put(word, from, to, Kind::Whole);
                 return true;
             }
         }
+    }
+
+    /// The next run, if it is a plain one, as most are: small letters and digits of ASCII, which have nothing to cut or to
+    /// change. Goes to the next run otherwise.
+    fn next_plain(&mut self) -> Option<(usize, usize)> {
+        let bytes = self.text.as_bytes();
+        let rest = bytes.get(self.at..)?;
+        let skipped = rest.iter().position(|byte| CLASSES[usize::from(*byte)] != Class::Between);
+        self.at += skipped.unwrap_or(rest.len());
+        let run = bytes.get(self.at..)?;
+        let len = run.iter().position(|byte| CLASSES[usize::from(*byte)] != Class::Plain).unwrap_or(run.len());
+        let ends = run.get(len).is_none_or(|byte| CLASSES[usize::from(*byte)] == Class::Between);
+        if len == 0 || len > LONGEST || !ends {
+            return None;
+        }
+        let from = self.at;
+        self.at += len;
+        Some((from, self.at))
     }
 
     /// Finds the next run and its parts. What it says is where the run is, without `_` around it.
@@ -119,6 +144,31 @@ impl Iterator for Words<'_> {
         self.next_into(&mut word).then_some(word)
     }
 }
+
+/// What a byte says about the character that it begins or belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// It belongs to no run.
+    Between,
+    /// A small letter or a digit.
+    Plain,
+    /// The character has to be looked at.
+    Other,
+}
+
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' | b'0'..=b'9' => Class::Plain,
+            b'A'..=b'Z' | b'_' => Class::Other,
+            _ => Class::Between,
+        };
+        byte += 1;
+    }
+    classes
+};
 
 /// Whether a character belongs to a run.
 pub(crate) fn is_word(c: char) -> bool {

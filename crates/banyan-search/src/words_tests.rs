@@ -41,6 +41,7 @@ fn other_scripts_are_not_lost() {
     assert_eq!(shown("検索エンジン"), "検@0 索@1 エ@2 ン@3 ジ@4 ン@5");
     assert_eq!(shown("한국어"), "한@0 국@1 어@2");
     assert_eq!(shown("Straße ÉTÉ Москва"), "straße@0 été@1 москва@2");
+    assert_eq!(shown("naïve x1é plain数据 end"), "naïve@0 x1é@1 plain@2 数@3 据@4 end@5");
 }
 
 #[test]

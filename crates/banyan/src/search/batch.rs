@@ -157,7 +157,11 @@ impl Touched {
             JournalKind::Lines { offset, len } => {
                 let start = offset.saturating_sub(from) as usize;
                 let lines = bytes.get(start..start + len as usize).unwrap_or_default();
-                for line in lines.split_inclusive(|byte| *byte == b'\n') {
+                let mut lines = lines;
+                while !lines.is_empty() {
+                    let end = memchr::memchr(b'\n', lines).map_or(lines.len(), |at| at + 1);
+                    let (line, rest) = lines.split_at(end);
+                    lines = rest;
                     // A line that cannot be read is told of elsewhere.
                     if let Ok(head) = Head::parse(line) {
                         self.line(head.kind, entry.commit);
