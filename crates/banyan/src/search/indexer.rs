@@ -15,6 +15,10 @@ use crate::store::Store;
 const BEFORE_OPENING: Duration = Duration::from_millis(200);
 /// What is written is found after about this time. More often costs more than it is worth.
 pub(super) const EVERY: Duration = Duration::from_millis(250);
+/// The same while very much is written. Every step of the index is flushed, and writers wait for the same disk.
+const EVERY_WHILE_BUSY: Duration = Duration::from_secs(5);
+/// More commits a second are very much.
+const BUSY: f64 = 1000.0;
 /// How long nothing is tried after a failure.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// So many sessions are remembered between batches.
@@ -50,6 +54,8 @@ struct Courtesy {
     since: Instant,
     heard: CommitNo,
     worked: Instant,
+    /// Whether very much is being written.
+    busy: bool,
 }
 
 /// Whether to go on.
@@ -158,7 +164,7 @@ fn open(store: &Weak<Store>, search: &Arc<Search>) -> Result<Indexer, Trouble> {
         complete,
         dirty: progress.is_none(),
         committed_at: Instant::now(),
-        courtesy: Courtesy { since: Instant::now(), heard, worked: Instant::now() },
+        courtesy: Courtesy { since: Instant::now(), heard, worked: Instant::now(), busy: false },
     })
 }
 
@@ -178,7 +184,9 @@ impl Indexer {
                 self.position = self.search.heard();
                 return self.sweep(store);
             }
-            if self.committed_at.elapsed() > EVERY * 2 {
+            let may_wait = self.courtesy.busy && !self.search.awaited();
+            let every = if may_wait { EVERY_WHILE_BUSY } else { EVERY * 2 };
+            if self.committed_at.elapsed() > every {
                 self.commit()?;
             }
         }
@@ -226,15 +234,15 @@ impl Indexer {
     /// later. It does not run at a lower priority instead: it would be stopped while it holds what a writer waits for.
     pub(super) fn let_others_go_first(&mut self) {
         const A_WHILE: Duration = Duration::from_millis(3);
-        const BUSY: f64 = 1000.0;
-        const SHARE: u32 = 40;
+        const SHARE: u32 = 80;
         let worked = self.courtesy.worked.elapsed();
         if worked < A_WHILE {
             return;
         }
         let heard = self.search.heard();
         let commits = heard.0.saturating_sub(self.courtesy.heard.0) as f64;
-        if commits / self.courtesy.since.elapsed().as_secs_f64() > BUSY {
+        self.courtesy.busy = commits / self.courtesy.since.elapsed().as_secs_f64() > BUSY;
+        if self.courtesy.busy {
             self.search.pause((worked * SHARE).min(EVERY));
         }
         if self.courtesy.since.elapsed() > EVERY {

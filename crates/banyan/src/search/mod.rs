@@ -144,6 +144,11 @@ impl Search {
         !inner.stopped
     }
 
+    /// Whether a search waits for what was written before it.
+    fn awaited(&self) -> bool {
+        self.lock().waiting > 0
+    }
+
     /// Waits until there is something to do after a commit. False when it is to stop.
     fn sleep(&self, done: CommitNo) -> bool {
         let mut inner = self.lock();
