@@ -4,13 +4,15 @@
 
 For each pair: a genuine session of the first agent is imported, `banyan resume --in` writes it for the second one, and that tool is
 asked to go on. The pair holds if one request to the model has everything that was said and every result, in order, and then the new
-question; and if the turn comes back into the same session with the next import. An agent that cannot be had here is left out, aloud.
+question; and if the turn comes back into the same session with the next import. What is written for Codex, Claude Code and pi is
+also read by `goose session import`, which has code of its own for their files. An agent that cannot be had here is left out, aloud.
 Exit: 0 all pairs hold, 1 some do not, 3 nothing could be tried.
 """
 
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -168,6 +170,31 @@ def cell(store, model, cache, folder, source, session, agent):
     return None
 
 
+def judged(store, cache, folder, source, session, agent):
+    """What Goose reads in a file that was written for another agent, by code of its own. Gives what it misses, or nothing."""
+    home = folder / f"{source}-{agent}-by-goose"
+    home.mkdir()
+    store = store.copy(home)
+    written = store.run("export", session, "--to", agent, "-o", str(home / "written"), "--json")[0]
+    goose = str(tools.program(cache, "goose"))
+
+    def ask(*words):
+        done = subprocess.run([goose, "session", *words], env=tools.surroundings(cache, home), cwd=home,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180)
+        if done.returncode != 0:
+            raise RuntimeError(f"goose session {words[0]}: {(done.stderr or done.stdout).strip()[-300:]}")
+        return done.stdout
+
+    taken = ask("import", written["paths"][0])
+    found = re.search(r"^(\d{8}_\d+) - ", taken, re.MULTILINE)
+    if not found:
+        return f"Goose did not take it; it said: {taken[-300:]}"
+    read = json.loads(ask("export", "--session-id", found[1], "--format", "json"))
+    wanted = said(store, session)
+    lost, held = missing(wanted, {"messages": read["conversation"]})
+    return lost and f"Goose reads {held} of {len(wanted)} in it; missing or out of order: {squeezed(lost)!r}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--banyan", required=True)
@@ -198,6 +225,10 @@ def main():
         for source, session in picked.items():
             for agent in targets:
                 jobs[source, agent] = pool.submit(cell, store, model, cache, folder, source, session, agent)
+            for agent in targets if "goose" in targets else ():
+                if agent in tools.READ_BY_GOOSE:
+                    job = pool.submit(judged, store, cache, folder, source, session, agent)
+                    jobs[source, f"{agent}, as Goose reads it"] = job
         for (source, agent), job in jobs.items():
             try:
                 why = job.result()

@@ -23,6 +23,9 @@ PACKAGES = {
 # Agents whose database has to be there before somebody adds a session to it.
 SEEDED = ("goose", "opencode")
 
+# Agents whose files Goose reads, too.
+READ_BY_GOOSE = ("codex", "claude", "pi")
+
 QUIET = {
     "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost", "DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "DISABLE_ERROR_REPORTING": "1",

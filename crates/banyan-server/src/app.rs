@@ -85,6 +85,7 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
         .merge(history::routes())
         .merge(portable::routes())
         .merge(ocp::routes())
+        .merge(own.with_state(()))
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));
     Router::new()
         .route("/", get(docs::index))
@@ -95,7 +96,6 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .merge(for_callers)
-        .merge(own.with_state(()))
         .fallback(no_such_address)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::check))

@@ -59,7 +59,7 @@ pub async fn start(store: Banyan, data: &Path, settings: Settings) -> Result<Run
     start_with(store, data, settings, Router::new()).await
 }
 
-/// The same for a program that serves something of its own beside Banyan. Its addresses are open to everyone who passes the browser's checks.
+/// The same for a program that serves something of its own beside Banyan. Its addresses ask for a key when Banyan's do.
 pub async fn start_with(
     store: Banyan,
     data: &Path,
