@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chat::State;
 use super::read::{Reading, own_session};
-use super::record::{Envelope, number};
+use super::record::{Envelope, looks_own, number};
 use crate::files::files_below;
 use crate::lines::{Between, Lines};
 use crate::telling::{Telling, parse};
@@ -36,6 +36,21 @@ struct Left {
 struct Name {
     native: String,
     parent: Option<String>,
+}
+
+/// Whether a folder is what Claude calls its home. Other folders have projects, too.
+pub(super) fn is_home(place: &Path) -> bool {
+    const LOOKED_AT: usize = 20;
+    let is_own = |path: &std::path::PathBuf| {
+        let mut beginning = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(TITLES).read_to_end(&mut beginning));
+        read.is_ok() && looks_own(&beginning)
+    };
+    let projects = place.join("projects");
+    let is_lines = |path: &Path| path.extension().is_some_and(|extension| extension == "jsonl");
+    place.ends_with(".claude")
+        || projects.is_dir()
+            && files_below(&projects, &is_lines).is_ok_and(|files| files.iter().take(LOOKED_AT).any(is_own))
 }
 
 /// The sessions in a place.

@@ -31,8 +31,8 @@ impl Agent for Claude {
 
     fn recognise(&self, path: &Path, beginning: &[u8]) -> bool {
         if path.is_dir() {
-            let in_home = path.join("projects").is_dir();
-            return in_home || path.parent().is_some_and(|parent| parent.ends_with(".claude/projects"));
+            return file::is_home(path)
+                || path.parent().is_some_and(|parent| parent.ends_with(".claude/projects"));
         }
         let is_lines = path.extension().is_some_and(|extension| extension == "jsonl");
         is_lines && record::looks_own(beginning)

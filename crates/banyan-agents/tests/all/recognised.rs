@@ -20,6 +20,7 @@ fn every_file_has_one_agent() {
         ("cline", "cline/sessions/1794766760878_qfx74/agent_1794766761351_eol2k4.messages.json"),
         ("aider", "aider/.aider.chat.history.md"),
         ("aider", "aider"),
+        ("claude", "claude"),
     ];
     for (agent, name) in files {
         let path = fixtures.join(name);
@@ -33,4 +34,18 @@ fn every_file_has_one_agent() {
         let sources = banyan_agents::agent(agent).unwrap().sources(&path).unwrap();
         assert!(!sources.is_empty() && sources.iter().all(|source| source.agent == agent), "{name}");
     }
+}
+
+#[test]
+fn a_folder_of_projects_is_not_claudes_because_of_its_name() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join("projects/website");
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::write(project.join("events.jsonl"), "{\"type\":\"click\",\"at\":1}\n").unwrap();
+    let claude = banyan_agents::agent("claude").unwrap();
+    assert!(!claude.recognise(home.path(), b""));
+    let record =
+        r#"{"type":"user","sessionId":"s","uuid":"u","parentUuid":null,"message":{"role":"user","content":"Hi"}}"#;
+    std::fs::write(project.join("session.jsonl"), format!("{record}\n")).unwrap();
+    assert!(claude.recognise(home.path(), b""));
 }

@@ -23,6 +23,9 @@ pub(crate) struct LsArgs {
     /// Only sessions with this label in their metadata; give it again for more labels
     #[arg(long = "meta", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, Value)>,
+    /// Only sessions of this agent: codex, claude, … (`agent` in their metadata)
+    #[arg(long)]
+    agent: Option<String>,
     /// The order: updated_desc, created_desc or created_asc
     #[arg(long, value_parser = named::<ListOrder>)]
     order: Option<ListOrder>,
@@ -40,6 +43,7 @@ pub(crate) struct LsArgs {
 const EXAMPLES: &str = r#"Examples:
   banyan ls
   banyan ls --status working --meta user=ada
+  banyan ls --agent codex               what was imported from Codex
   banyan ls --meta 'team="42"'          a value is JSON where it can be, so text like 42 is quoted
   banyan ls --all --json | jq .title"#;
 
@@ -52,11 +56,13 @@ pub(crate) fn run(args: &LsArgs, globals: &Globals, screen: &mut Screen) -> Resu
 
 fn list(args: &LsArgs, globals: &Globals, client: &dyn Client, screen: &mut Screen) -> Result<(), Failure> {
     let mut left = if args.all { usize::MAX } else { args.limit };
+    let mut wanted = args.labels.clone();
+    wanted.extend(args.agent.iter().map(|agent| ("agent".to_owned(), Value::String(agent.clone()))));
     let mut request = ListRequest {
         limit: None,
         cursor: args.cursor.clone(),
         status: args.status,
-        metadata: labels(&args.labels),
+        metadata: labels(&wanted),
         order: args.order,
     };
     let mut table = None;
@@ -89,7 +95,7 @@ fn list(args: &LsArgs, globals: &Globals, client: &dyn Client, screen: &mut Scre
 }
 
 fn nothing(args: &LsArgs, globals: &Globals, client: &dyn Client) {
-    if args.status.is_some() || !args.labels.is_empty() || args.cursor.is_some() {
+    if args.status.is_some() || !args.labels.is_empty() || args.agent.is_some() || args.cursor.is_some() {
         return complain("No session matches.");
     }
     let prompt = globals.prompt();

@@ -36,7 +36,9 @@ fn sessions_are_listed_in_a_table_without_colour_for_programs() {
 #[test]
 fn lists_are_filtered_ordered_and_continued() {
     let place = Place::new();
-    for (id, labels) in [("a", json!({"user": "ada"})), ("b", json!({"user": "ada", "n": 7})), ("c", json!({}))] {
+    for (id, labels) in
+        [("a", json!({"user": "ada"})), ("b", json!({"user": "ada", "n": 7})), ("c", json!({"agent": "pi"}))]
+    {
         place.call("session::ensure", &json!({"session_id": id, "metadata": labels}));
     }
     place.call("session::set-status", &json!({"session_id": "b", "status": "working"}));
@@ -45,6 +47,8 @@ fn lists_are_filtered_ordered_and_continued() {
     assert_eq!(list(&["--meta", "user=ada"]), ["a", "b"]);
     assert_eq!(list(&["--meta", "user=ada", "--meta", "n=7"]), ["b"]);
     assert_eq!(list(&["--meta", r#"n="7""#]), Vec::<String>::new());
+    assert_eq!(list(&["--agent", "pi"]), ["c"]);
+    assert_eq!(list(&["--agent", "codex"]), Vec::<String>::new());
     assert_eq!(list(&["--status", "working"]), ["b"]);
 
     let first = place.run(&["ls", "--json", "--order", "created_asc", "--limit", "2"]);

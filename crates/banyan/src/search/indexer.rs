@@ -15,7 +15,7 @@ use crate::store::Store;
 const BEFORE_OPENING: Duration = Duration::from_millis(200);
 /// What is written is found after about this time. More often costs more than it is worth.
 pub(super) const EVERY: Duration = Duration::from_millis(250);
-/// The same while very much is written. Every step of the index is flushed, and writers wait for the same disk.
+/// The same while very much is written. A step costs much however little is in it: threads, files, later merging.
 const EVERY_WHILE_BUSY: Duration = Duration::from_secs(5);
 /// More commits a second are very much.
 const BUSY: f64 = 1000.0;
