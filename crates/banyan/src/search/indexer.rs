@@ -184,9 +184,7 @@ impl Indexer {
                 self.position = self.search.heard();
                 return self.sweep(store);
             }
-            let may_wait = self.courtesy.busy && !self.search.awaited();
-            let every = if may_wait { EVERY_WHILE_BUSY } else { EVERY * 2 };
-            if self.committed_at.elapsed() > every {
+            if self.committed_at.elapsed() > self.due() {
                 self.commit()?;
             }
         }
@@ -228,6 +226,11 @@ impl Indexer {
         drop(inner);
         self.search.changed.notify_all();
         Ok(())
+    }
+
+    /// After which time what is new is made visible while there is more to come.
+    pub(super) fn due(&self) -> Duration {
+        if self.courtesy.busy && !self.search.awaited() { EVERY_WHILE_BUSY } else { EVERY * 2 }
     }
 
     /// Lets writers go first. While very much is written, this thread works a small part of the time, and catches up

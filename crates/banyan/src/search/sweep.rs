@@ -35,7 +35,7 @@ impl Indexer {
                 self.index_anew_or_skip(store, id)?;
             }
             // Without anything new to be found, larger steps make for less to merge.
-            let due = if self.position < self.search.heard() { EVERY * 2 } else { EVERY * 16 };
+            let due = if self.position < self.search.heard() { self.due() } else { EVERY * 16 };
             if self.committed_at.elapsed() > due {
                 self.follow_meanwhile(store)?;
                 store.progress.step(done as u64 + 1);
