@@ -1,11 +1,7 @@
 //! What a browser must not be talked into, and what configuration lets in.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod wire;
-
+use crate::wire::{Answer, Server, settings};
 use banyan_server::{Keys, NewKey, Settings};
-use wire::{Answer, Server, settings};
 
 async fn with_host(server: &Server, host: &str) -> Answer {
     server.send(format!("GET /readyz HTTP/1.1\r\n{host}\r\n")).await

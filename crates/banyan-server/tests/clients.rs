@@ -1,5 +1,4 @@
 //! Clients of event streams that others wrote resume through restarts of the server, with nothing lost and nothing doubled.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may fail loudly")]
 
 #[path = "clients/install.rs"]
 mod install;

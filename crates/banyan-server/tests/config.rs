@@ -1,7 +1,5 @@
 //! Where settings come from.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::path::PathBuf;
 use std::time::Duration;
 

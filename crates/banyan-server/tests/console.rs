@@ -1,17 +1,11 @@
 //! The page that shows a session: how it is served, and what it does in a real browser.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 #[path = "console/browser.rs"]
 mod browser;
-#[path = "support/client.rs"]
-mod client;
-#[path = "support/server.rs"]
-mod server;
 
+use crate::client::Client;
+use crate::server::Server;
 use browser::in_chromium;
-use client::Client;
-use server::Server;
 
 #[test]
 fn a_session_is_shown_as_it_is_written() {

@@ -1,15 +1,11 @@
 //! Keys: what is kept of them, who manages them, and when they stop working.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod wire;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::wire::{Server, settings, until};
 use banyan_server::{KeyError, Keys, NewKey, ServeError, Settings};
 use serde_json::json;
-use wire::{Server, settings, until};
 
 fn new_key(name: &str) -> NewKey {
     NewKey { name: name.to_owned(), ..NewKey::default() }
@@ -170,7 +166,7 @@ fn two_processes_that_make_keys_lose_none() {
 async fn a_damaged_file_keeps_the_known_keys_and_starts_no_server() {
     let (server, operator) = with_operator().await;
     let file = server.data().join(".banyan/keys.json");
-    let log = wire::log();
+    let log = crate::wire::log();
     for damage in ["", "{\"keys\":", "{}", "\0\0\0\0"] {
         std::fs::write(&file, damage).unwrap();
         assert!(matches!(Keys::open(server.data()), Err(KeyError::Damaged { .. })), "{damage:?}");
@@ -200,9 +196,9 @@ async fn an_address_past_loopback_needs_a_key_at_the_start_and_later() {
     let port = server.address().port();
     let ask = async |headers: &str| {
         let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-        let request = wire::request("POST", "/v1/call/session::list", headers, "{}");
+        let request = crate::wire::request("POST", "/v1/call/session::list", headers, "{}");
         tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.unwrap();
-        wire::Answer::read(&mut stream).await.unwrap().status
+        crate::wire::Answer::read(&mut stream).await.unwrap().status
     };
     assert_eq!((ask(&bearer(&text)).await, ask("").await), (200, 401));
     keys.remove(&key.id).unwrap();

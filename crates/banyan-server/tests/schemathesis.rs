@@ -1,10 +1,5 @@
 //! Schemathesis, which makes up requests from `/openapi.json`, finds no answer that is not as documented.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[path = "support/server.rs"]
-mod server;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -43,7 +38,7 @@ fn schemathesis_finds_nothing() {
         }
     };
     // With a key, so that keys can be made along the way without shutting everybody out.
-    let server = server::Server::start_with_key();
+    let server = crate::server::Server::start_with_key();
     let seconds = std::env::var("BANYAN_SCHEMATHESIS_SECONDS").unwrap_or_else(|_| "60".to_owned());
     // The same requests each time; another seed makes up others.
     let seed = std::env::var("BANYAN_SCHEMATHESIS_SEED").unwrap_or_else(|_| "7420".to_owned());

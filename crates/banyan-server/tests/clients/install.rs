@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::client;
+use super::client;
 
 /// Says loudly that a test did not run. Written past the test harness, which keeps what tests print to itself.
 pub(crate) fn skip(test: &str, why: &str) {

@@ -6,7 +6,7 @@ use banyan::Options;
 use banyan_server::{Keys, Limits, NewKey, Settings};
 use serde_json::json;
 
-use crate::support::*;
+use crate::listening::*;
 
 #[test]
 fn a_stream_is_live_when_its_headers_have_arrived() {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use crate::support::*;
+use crate::listening::*;
 
 /// A client that knows messages by the rule in the documentation, and nothing else.
 #[derive(Default)]

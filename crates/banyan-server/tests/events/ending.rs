@@ -5,7 +5,7 @@ use std::time::Duration;
 use banyan::Options;
 use banyan_server::Settings;
 
-use crate::support::*;
+use crate::listening::*;
 
 #[test]
 fn streams_end_when_the_server_stops_and_can_be_resumed() {

@@ -3,7 +3,7 @@
 use banyan::Options;
 use serde_json::json;
 
-use crate::support::*;
+use crate::listening::*;
 
 #[test]
 fn a_subscriber_resumes_at_every_position_and_over_a_restart() {

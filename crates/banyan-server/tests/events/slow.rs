@@ -2,7 +2,7 @@
 
 use banyan::Options;
 
-use crate::support::*;
+use crate::listening::*;
 
 fn few() -> Options {
     Options { subscriber_events: 16, ..Options::default() }

@@ -5,7 +5,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::support::*;
+use crate::listening::*;
 
 #[test]
 fn a_snapshot_is_followed_by_what_happens_with_no_gap() {

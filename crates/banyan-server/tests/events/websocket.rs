@@ -11,8 +11,8 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::deltas::Screen;
-use crate::support::*;
+use super::deltas::Screen;
+use crate::listening::*;
 
 struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::front_end::*;
-use crate::support::*;
+use crate::front_end::*;
+use crate::listening::*;
 
 /// A session with two turns, and the entry of its first question.
 fn begun(server: &Server) -> Value {

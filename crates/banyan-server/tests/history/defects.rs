@@ -6,8 +6,8 @@ use banyan_server::{Keys, NewKey};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::front_end::*;
-use crate::support::*;
+use crate::front_end::*;
+use crate::listening::*;
 
 const HISTORY: &str = "/sessions/s/history";
 

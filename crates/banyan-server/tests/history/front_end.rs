@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use ureq::Agent;
 
-use crate::support::*;
+use crate::listening::*;
 
 /// What came back.
 #[derive(Debug)]

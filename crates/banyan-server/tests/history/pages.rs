@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::front_end::*;
-use crate::support::*;
+use crate::front_end::*;
+use crate::listening::*;
 
 #[test]
 fn given_turns_when_the_history_is_asked_for_then_each_is_a_question_and_an_answer() {

@@ -4,8 +4,8 @@ use banyan::Options;
 use banyan_server::{Keys, NewKey};
 use serde_json::{Value, json};
 
-use super::front_end::*;
-use crate::support::*;
+use crate::front_end::*;
+use crate::listening::*;
 
 const HISTORY: &str = "/sessions/s/history";
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::front_end::*;
+use crate::front_end::*;
+use crate::listening::*;
 use crate::normal::{Shown, normal};
-use crate::support::*;
 
 macro_rules! sample {
     ($name:literal) => {

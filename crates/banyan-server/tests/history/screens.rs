@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use super::front_end::*;
-use crate::support::*;
+use crate::front_end::*;
+use crate::listening::*;
 
 #[derive(Clone, Debug)]
 enum Step {

@@ -4,9 +4,9 @@ use banyan::Options;
 use banyan_server::{Keys, NewKey};
 use serde_json::{Value, json};
 
-use super::front_end::*;
 use super::samples::samples;
-use crate::support::*;
+use crate::front_end::*;
+use crate::listening::*;
 
 /// A server with a key for everything, one for the tenant's sessions, and one that only reads.
 struct Stage {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::front_end::*;
-use crate::support::*;
+use crate::front_end::*;
+use crate::listening::*;
 
 fn message(stop_reason: &str, content: &Value) -> Value {
     json!({"role": "assistant", "content": content, "timestamp": 10, "model": "m", "provider": "p",

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::front_end::*;
-use crate::support::*;
+use crate::front_end::*;
+use crate::listening::*;
 
 #[test]
 fn given_a_stream_when_a_turn_grows_then_the_screen_is_the_history_at_every_step() {

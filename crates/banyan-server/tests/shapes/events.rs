@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::sample::{assistant, everything, text};
 use crate::front_end::*;
-use crate::support::*;
+use crate::listening::*;
 
 const PATH: &str = "/v1/sessions/s/events?format=ag-ui";
 

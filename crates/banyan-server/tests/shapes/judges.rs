@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::sample::{assistant, call, everything, result, text};
 use crate::front_end::*;
-use crate::support::*;
+use crate::listening::*;
 
 /// Node.js with a script, among the packages that it judges by; or why there is none.
 fn judge(script: &str) -> Result<Command, String> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::sample::everything;
 use crate::front_end::*;
-use crate::support::Server;
+use crate::listening::Server;
 
 #[test]
 fn given_a_session_with_branches_when_assistant_ui_asks_then_the_whole_tree_comes_with_its_head() {

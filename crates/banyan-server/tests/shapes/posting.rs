@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::sample::everything;
 use crate::front_end::*;
-use crate::support::Server;
+use crate::listening::Server;
 
 const NAMES: [&str; 3] = ["assistant-ui", "ai-sdk", "ag-ui"];
 

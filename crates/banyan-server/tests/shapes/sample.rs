@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::front_end::user;
-use crate::support::Server;
+use crate::listening::Server;
 
 pub(crate) fn assistant(content: Value, stop_reason: &str) -> Value {
     json!({"role": "assistant", "content": content, "timestamp": 2000, "model": "m", "provider": "p",
