@@ -1,17 +1,13 @@
 //! Many callers at once: every session's calls happen one after another, in an order that everybody agrees on.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use crate::support::*;
 use banyan::model::{CreateRequest, Position};
 use banyan::{Banyan, Options, block_on};
 use serde_json::{Value, json};
-use support::*;
 
 const WRITERS: usize = 6;
 const EACH: usize = 40;

@@ -1,9 +1,5 @@
 //! The contract, as scenarios that read aloud. Each is run on a store in memory and on one in a directory.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 /// Makes each scenario a test on every kind of store.
 macro_rules! scenarios {
     ($($name:ident)*) => {

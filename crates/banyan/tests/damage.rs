@@ -1,9 +1,5 @@
 //! Damaged directories: what is lost is never more than what was damaged, and damaged text is never served.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 mod damage {
     mod beside;
     mod files;
@@ -14,10 +10,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::support::*;
 use banyan::{Banyan, Options};
 use banyan_log::disk::MemDisk;
 use serde_json::json;
-use support::*;
 use tempfile::TempDir;
 
 const TEXTS: [&str; 6] = ["zero", "one", "two", "three", "four", "five"];

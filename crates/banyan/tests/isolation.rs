@@ -1,10 +1,6 @@
 //! Tenants: a handle with a scope and a session out of it. To that handle the session does not exist, in any function,
 //! and nothing that the handle does reaches it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 mod isolation {
     mod begin;
     mod events;

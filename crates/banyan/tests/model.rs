@@ -1,17 +1,13 @@
 //! Random calls, restarts and kills, each answer and each event compared with a plain model of the contract.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::model::{Model, Session, Told};
+use crate::support::step::{Step, named, steps};
+use crate::support::*;
 use banyan::model::Position;
 use banyan::{Banyan, Options};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
-use support::model::{Model, Session, Told};
-use support::step::{Step, named, steps};
-use support::*;
 use tempfile::TempDir;
 
 proptest! {

@@ -1,7 +1,5 @@
 //! What projections are made of: stretches of a path, entries under ids of one's own, and the leaf.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 use banyan::model::*;
 use banyan::{Access, Banyan, NewEntry, Options, PathPage, PathRequest, Scope, Stretch, Whereabouts, block_on};
 use serde_json::json;

@@ -1,14 +1,10 @@
 //! Stopping and starting again: cleanly, by a kill, and with files in their places.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::*;
 use banyan::{Banyan, Options};
 use serde_json::{Value, json};
-use support::*;
 
 /// A log whose segments are full soon, so that session files are written during the test.
 fn small_segments() -> Options {

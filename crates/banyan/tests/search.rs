@@ -1,9 +1,5 @@
 //! Search: what is found, by whom, and that the index follows whatever happens.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 mod search {
     mod changes;
     mod filters;

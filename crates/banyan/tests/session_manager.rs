@@ -1,15 +1,11 @@
 //! Directories written by session-manager, of both generations, opened in place.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::path::Path;
 
+use crate::support::*;
 use banyan::model::Position;
 use banyan::{Banyan, Delivery, Start, Subscribe};
 use serde_json::{Value, json};
-use support::*;
 
 const T: i64 = 1_717_800_000_000;
 

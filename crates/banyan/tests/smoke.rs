@@ -1,7 +1,5 @@
 //! The life of a session, end to end, on both kinds of store.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 use banyan::{Banyan, Delivery, Options, Start, Subscribe, block_on};
 use banyan_model::{EventFilter, EventType};
 use serde_json::{Value, json};

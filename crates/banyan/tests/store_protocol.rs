@@ -1,9 +1,5 @@
 //! What a main serves to instances that store through it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 use banyan::{Banyan, CallError, block_on};
 use serde_json::{Value, json};
 
@@ -37,7 +33,7 @@ fn meta(session: &str, title: &str, count: u64) -> Value {
 /// An entry as a session-manager writes it.
 fn entry(id: &str, parent: Option<&str>, said: &str) -> Value {
     json!({"kind": "message", "id": id, "parent_id": parent, "timestamp": 1_700_000_000_002_i64, "revision": 0,
-        "message": support::user(said)})
+        "message": crate::support::user(said)})
 }
 
 fn put_meta(main: &Banyan, meta: &Value) {
@@ -60,7 +56,7 @@ fn everything(main: &Banyan, session: &str) -> Value {
         "meta": ok(main, "get-meta", id.clone()),
         "entries": ok(main, "list-entries", id.clone()),
         "leaf": ok(main, "get-active-leaf", id.clone()),
-        "public": support::door(main).ok("get", id.clone()),
-        "path": support::door(main).call("messages", id).unwrap_or_else(|refusal| json!(refusal.code)),
+        "public": crate::support::door(main).ok("get", id.clone()),
+        "path": crate::support::door(main).call("messages", id).unwrap_or_else(|refusal| json!(refusal.code)),
     })
 }

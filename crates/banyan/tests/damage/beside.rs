@@ -6,8 +6,8 @@ use banyan::model::Position;
 use banyan::{Delivery, Start, Subscribe};
 use serde_json::json;
 
+use super::super::{TEXTS, check_mine, check_other, written};
 use crate::support::*;
-use crate::{TEXTS, check_mine, check_other, written};
 
 #[test]
 fn a_catalogue_that_is_missing_foreign_or_damaged_is_made_anew() {

@@ -5,8 +5,8 @@ use std::path::Path;
 use banyan::verify::verify;
 use serde_json::{Value, json};
 
+use super::super::{TEXTS, check_mine, check_other, written};
 use crate::support::*;
-use crate::{TEXTS, check_mine, check_other, written};
 
 #[test]
 fn a_session_file_that_is_gone_is_a_session_that_is_gone() {

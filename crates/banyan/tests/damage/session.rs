@@ -5,8 +5,8 @@ use std::path::Path;
 use banyan::verify::verify;
 use serde_json::{Value, json};
 
+use super::super::{TEXTS, check_mine, check_other, in_memory, written};
 use crate::support::*;
-use crate::{TEXTS, check_mine, check_other, in_memory, written};
 
 /// Changes a byte within a line of `mine`, at the first place of a text.
 fn spoil(dir: &Path, text: &str) -> usize {

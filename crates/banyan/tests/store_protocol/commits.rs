@@ -5,8 +5,8 @@ use banyan::rules::record::{self, Grew, LeafMoved, MessageRecord, Record, Status
 use banyan::{Banyan, Options};
 use serde_json::{Value, json};
 
-use super::super::support::*;
 use super::super::{ok, store};
+use crate::support::*;
 
 fn line(record: &Record) -> String {
     let mut line = Vec::new();

@@ -4,8 +4,8 @@ use banyan::model::{Event, EventPayload, Position};
 use banyan::{Banyan, Delivery, Options, Start, Subscribe};
 use serde_json::{Value, json};
 
-use super::super::support::*;
 use super::super::{meta, ok, put_meta};
+use crate::support::*;
 
 fn added(session: &str, entry: &str, said: Value) -> Value {
     json!({"trigger_type": "session::message-added", "session_metadata": {"owner": "u"}, "payload":

@@ -4,8 +4,8 @@ use banyan::model::Position;
 use banyan::verify;
 use serde_json::{Value, json};
 
-use super::super::support::*;
 use super::super::{entry, everything, meta, ok, put_entry, put_leaf, put_meta, store};
+use crate::support::*;
 
 /// Restarts the store in both ways; the session must be the same, and nothing may be wrong with the directory.
 fn outlives_restarts(on_disk: OnDisk, sessions: &[&str]) -> OnDisk {
