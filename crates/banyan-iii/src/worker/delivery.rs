@@ -131,7 +131,7 @@ pub(super) async fn deliver(
             changed = mode.changed() => if changed.is_err() { return },
             Some(outcome) = under_way.next() => settle(&consumer, &mut lanes, &mut under_way, outcome),
             event = source.next(taken), if listens => lanes.take(event),
-            () = until(waits), if waits.is_some() => catch_up(&mut source, &mut lanes),
+            () = until(waits), if waits.is_some() => if source.can_wait() { catch_up(&mut source, &mut lanes) },
         }
     }
 }
