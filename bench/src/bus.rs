@@ -175,7 +175,9 @@ impl Service for Empty {
         let anything = json!({"type": "object"});
         let append = banyan::functions().iter().find(|function| function.id == "session::append");
         let as_append = append.map(|append| {
-            function_frame(EMPTY_AS_APPEND, "Does nothing.", &append.request_schema(), &append.response_schema())
+            let told = |schema| Schemas::Full.told(schema);
+            let (request, response) = (told(append.request_schema()), told(append.response_schema()));
+            function_frame(EMPTY_AS_APPEND, "Does nothing.", &request, &response)
         });
         [function_frame(EMPTY, "Does nothing.", &anything, &anything)].into_iter().chain(as_append).collect()
     }

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "what the scenarios share is written as for others")]
 
+#[path = "../../banyan-model/tests/contract/mod.rs"]
+mod contract;
 #[path = "bus/support/mod.rs"]
 mod support;
 

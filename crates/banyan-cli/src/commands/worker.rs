@@ -31,7 +31,7 @@ pub(crate) struct WorkerArgs {
     /// Print what an installer needs to know, and do nothing else
     #[arg(long)]
     manifest: bool,
-    /// How much of its functions' schemas the engine is told. Engines copy them with every call: brief ones make calls two to three times as fast
+    /// How much of its functions' schemas the engine is told. Engines copy them with every call, so brief ones make calls faster
     #[arg(long, value_name = "HOW", default_value = "full")]
     schemas: SchemasArg,
     /// What to log: error, warn, info, debug or trace [default: info]
@@ -42,7 +42,7 @@ pub(crate) struct WorkerArgs {
 /// How much of its functions' schemas the engine is told.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum SchemasArg {
-    /// Everything
+    /// Every field and what it is made of, without remarks
     Full,
     /// The fields of requests and responses, without what messages are made of
     Brief,

@@ -21,6 +21,8 @@ use crate::wire::{ErrorBody, InvokeFunction, Message};
 pub struct Connection {
     name: String,
     out: mpsc::Sender<Frame>,
+    /// Calls of others' functions. Answers to those who call this worker go out before them.
+    calls: mpsc::Sender<Frame>,
     waiting: Mutex<HashMap<Uuid, oneshot::Sender<Reply>>>,
     /// Ids of calls are this and a number that counts up.
     stem: u64,
@@ -39,6 +41,9 @@ pub struct Invocation {
 
 /// How many frames may wait to be written before whoever has another one waits too.
 const OUTBOX: usize = 256;
+/// The same for calls, and how many of them go out before it is looked whether there is an answer.
+const CALLS: usize = 64;
+const AT_ONCE: usize = 8;
 /// How often the engine is asked whether it is there, and how long it may say nothing.
 const PING_EVERY: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(20);
@@ -136,10 +141,12 @@ where
 {
     let (sink, mut source) = socket.split();
     let (out, outbox) = mpsc::channel(OUTBOX);
-    let mut writing = tokio::spawn(write(sink, outbox));
+    let (calls, called) = mpsc::channel(CALLS);
+    let mut writing = tokio::spawn(write(sink, outbox, called));
     let connection = Arc::new(Connection {
         name: engine.to_string(),
         out,
+        calls,
         waiting: Mutex::default(),
         stem: Uuid::new_v4().as_u64_pair().0,
         next: AtomicU64::new(0),
@@ -194,16 +201,26 @@ where
     ended
 }
 
-/// Writes what is to be said; whatever waits goes out together.
-async fn write<S>(mut sink: S, mut outbox: mpsc::Receiver<Frame>) -> tungstenite::Error
+/// Writes what is to be said; whatever waits goes out together, and calls a few at a time.
+async fn write<S>(
+    mut sink: S,
+    mut outbox: mpsc::Receiver<Frame>,
+    mut calls: mpsc::Receiver<Frame>,
+) -> tungstenite::Error
 where
     S: Sink<Frame, Error = tungstenite::Error> + Unpin,
 {
     let mut frames = Vec::with_capacity(OUTBOX);
     loop {
-        if outbox.recv_many(&mut frames, OUTBOX).await == 0 {
-            return tungstenite::Error::ConnectionClosed;
-        }
+        let first = tokio::select! {
+            biased;
+            said = outbox.recv_many(&mut frames, OUTBOX) => (said > 0).then_some(None),
+            call = calls.recv() => call.map(Some),
+        };
+        let Some(first) = first else { return tungstenite::Error::ConnectionClosed };
+        frames.extend(first);
+        let more = std::iter::from_fn(|| calls.try_recv().ok());
+        frames.extend(more.take(AT_ONCE));
         for frame in frames.drain(..) {
             if let Err(error) = sink.feed(frame).await {
                 return error;
@@ -264,7 +281,7 @@ impl Connection {
         let invocation = Invocation { id, reply, connection: Arc::clone(self) };
         let frame = text::invoke(&id.to_string(), function_id, data, metadata, namespace);
         // A connection that ended has failed the calls of before; this one would wait for ever.
-        let said = self.say(frame).await && !self.over.load(Ordering::Acquire);
+        let said = self.calls.send(Frame::Text(frame.into())).await.is_ok() && !self.over.load(Ordering::Acquire);
         if said { Ok(invocation) } else { Err(self.unreachable()) }
     }
 

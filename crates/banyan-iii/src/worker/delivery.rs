@@ -6,13 +6,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use banyan::model::{Position, SessionId};
-use futures_util::future::BoxFuture;
+use banyan::model::{Event, Position, SessionId};
+use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-use super::lanes::{Item, Lanes, Next};
-use super::pace::Pace;
+use super::lanes::{Item, Lanes, Next, of_one_message};
+use super::pace::{Pace, Turn};
 use super::source::Source;
 use crate::link::{CallFailed, Connection, Invocation};
 
@@ -66,6 +67,8 @@ impl Progress {
 const IN_ORDER: Duration = Duration::from_millis(100);
 /// How long an event without an answer counts as not delivered: it is sent again if the connection is lost within that time.
 const UNSURE: Duration = Duration::from_secs(5);
+/// How long a binding that waits for its turn leaves events in its subscription, which holds only so many.
+const LISTENS: Duration = Duration::from_millis(100);
 /// How long a binding is kept for a consumer that is away.
 const AWAY: Duration = Duration::from_secs(600);
 
@@ -94,11 +97,14 @@ pub(super) async fn deliver(
 ) {
     let mut lanes = Lanes::after(begin);
     let mut under_way: UnderWay = UnderWay::new();
+    let mut turn = Turn::default();
     loop {
         progress.set(lanes.settled());
         let now = mode.borrow_and_update().clone();
         let sent = match now {
-            Mode::Active(connection) => send(&consumer, &connection, &mut lanes, &mut under_way, &pace).await,
+            Mode::Active(connection) => {
+                send(&consumer, &connection, &mut lanes, &mut under_way, |size| pace.take(&mut turn, size)).await
+            }
             Mode::Paused => Sent::Lost,
         };
         if sent == Sent::Lost {
@@ -115,12 +121,42 @@ pub(super) async fn deliver(
             }
         }
         let taken = lanes.taken();
+        let waits = pace.waits_until(&turn).filter(|_| sent == Sent::Some || source.can_wait());
+        if sent == Sent::Some && waits.is_none() {
+            continue;
+        }
+        // Whoever waits for a turn and hears of nothing else is not woken by each token.
+        let listens = lanes.has_room() && !(waits.is_some() && source.can_wait());
         tokio::select! {
             changed = mode.changed() => if changed.is_err() { return },
             Some(outcome) = under_way.next() => settle(&consumer, &mut lanes, &mut under_way, outcome),
-            event = source.next(taken), if lanes.has_room() => lanes.take(event),
-            () = pace.wait(), if sent == Sent::Some => {}
+            event = source.next(taken), if listens => lanes.take(event),
+            () = until(waits), if waits.is_some() => if source.can_wait() { catch_up(&mut source, &mut lanes) },
         }
+    }
+}
+
+/// Waits for a turn, and no longer than what happens meanwhile can be kept for.
+async fn until(turn: Option<Instant>) {
+    let latest = Instant::now() + LISTENS;
+    tokio::time::sleep_until(turn.map_or(latest, |turn| turn.min(latest))).await;
+}
+
+/// Takes what happened while a turn was waited for. Of the updates of a message that follow each other the newest stays.
+fn catch_up(source: &mut Source, lanes: &mut Lanes) {
+    lanes.keep_the_newest();
+    let mut held: Option<Arc<Event>> = None;
+    while lanes.has_room() {
+        let taken = held.as_ref().map_or(lanes.taken(), |held| lanes.taken().max(held.position));
+        let Some(event) = source.next(taken).now_or_never() else { break };
+        if let Some(before) = held.replace(Arc::clone(&event))
+            && !of_one_message(&before, &event)
+        {
+            lanes.take(before);
+        }
+    }
+    if let Some(event) = held {
+        lanes.take(event);
     }
 }
 
@@ -140,10 +176,10 @@ async fn send(
     connection: &Arc<Connection>,
     lanes: &mut Lanes,
     under_way: &mut UnderWay,
-    pace: &Pace,
+    mut may_update: impl FnMut(usize) -> bool,
 ) -> Sent {
     loop {
-        let item = match lanes.next(|| pace.may_update()) {
+        let item = match lanes.next(&mut may_update) {
             Next::Item(item) => item,
             Next::Later => return Sent::Some,
             Next::Nothing => return Sent::All,

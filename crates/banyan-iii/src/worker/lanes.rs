@@ -83,8 +83,7 @@ impl Lanes {
         let behind = self.waits || lane.len() >= BEHIND;
         if let Some(last) = lane.back_mut()
             && behind
-            && updated(&item.event).is_some()
-            && updated(&last.event) == updated(&item.event)
+            && of_one_message(&last.event, &item.event)
         {
             self.bytes -= size(&last.event);
             self.held.remove(&last.number);
@@ -97,8 +96,13 @@ impl Lanes {
         }
     }
 
-    /// The next event that nothing has to be waited for. Updates are sent only if they may be.
-    pub(super) fn next(&mut self, mut may_update: impl FnMut() -> bool) -> Next {
+    /// Of the updates of a message that are taken until something is sent, only the newest is sent.
+    pub(super) fn keep_the_newest(&mut self) {
+        self.waits = true;
+    }
+
+    /// The next event that nothing has to be waited for. Updates are sent only if they may be, by their size.
+    pub(super) fn next(&mut self, mut may_update: impl FnMut(usize) -> bool) -> Next {
         self.waits = false;
         for _ in 0..self.ready.len() {
             let Some(session) = self.ready.pop_front() else { break };
@@ -106,8 +110,8 @@ impl Lanes {
                 continue;
             }
             let Some(lane) = self.lanes.get_mut(&session) else { continue };
-            let is_update = lane.front().is_some_and(|item| updated(&item.event).is_some());
-            if is_update && (self.waits || !may_update()) {
+            let update = lane.front().filter(|item| updated(&item.event).is_some());
+            if update.is_some_and(|update| self.waits || !may_update(size(&update.event))) {
                 self.waits = true;
                 self.ready.push_back(session);
                 continue;
@@ -156,6 +160,11 @@ impl Lanes {
     pub(super) fn taken(&self) -> Position {
         self.taken
     }
+}
+
+/// Whether both are updates, and of the same message.
+pub(super) fn of_one_message(one: &Event, other: &Event) -> bool {
+    updated(one).is_some_and(|message| updated(other) == Some(message))
 }
 
 /// The message that an update is of.
@@ -207,7 +216,7 @@ mod tests {
 
     impl Lanes {
         fn any(&mut self) -> Option<Item> {
-            match self.next(|| true) {
+            match self.next(|_| true) {
                 Next::Item(item) => Some(item),
                 Next::Later | Next::Nothing => None,
             }
@@ -257,12 +266,12 @@ mod tests {
         let mut lanes = Lanes::after(at(0));
         lanes.take(grown("a", "e", 1, 1));
         lanes.take(deleted("b", 2));
-        assert!(matches!(lanes.next(|| false), Next::Item(item) if item.event.position == at(2)));
-        assert!(matches!(lanes.next(|| false), Next::Later));
+        assert!(matches!(lanes.next(|_| false), Next::Item(item) if item.event.position == at(2)));
+        assert!(matches!(lanes.next(|_| false), Next::Later));
         // Meanwhile the newest is enough.
         lanes.take(grown("a", "e", 2, 3));
         assert_eq!(revisions(&[lanes.any().expect("the newest")]), [2]);
-        assert!(matches!(lanes.next(|| false), Next::Nothing));
+        assert!(matches!(lanes.next(|_| false), Next::Nothing));
     }
 
     #[test]

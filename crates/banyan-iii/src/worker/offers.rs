@@ -37,14 +37,23 @@ pub(super) fn frames(binding: &str, schemas: Schemas) -> Vec<String> {
     frames.push(function_frame(
         CONFIG_STATUS,
         "What became of the last change of the configuration, and how many changes were refused since the start.",
-        &json!({"type": "object"}),
+        &json!({"title": "ConfigStatusRequest", "type": "object"}),
         &config_status_schema(),
     ));
     frames.push(function_frame(
         ON_CONFIG_CHANGE,
         "Internal: read the configuration again, and apply it.",
-        &json!({"type": "object", "properties": {"id": {"type": ["string", "null"], "default": null}}}),
-        &json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}),
+        &json!({
+            "title": "OnConfigChangeEvent",
+            "type": "object",
+            "properties": {"id": {"type": ["string", "null"], "default": null}}
+        }),
+        &json!({
+            "title": "OnConfigChangeResponse",
+            "type": "object",
+            "properties": {"ok": {"type": "boolean"}},
+            "required": ["ok"]
+        }),
     ));
     let wanted = json!({"configuration_id": CONFIGURATION, "event_types": ["configuration:updated"]});
     frames.push(trigger_frame(binding, "configuration", ON_CONFIG_CHANGE, &wanted));
@@ -64,9 +73,11 @@ fn described(kind: EventType) -> &'static str {
 
 fn config_status_schema() -> Value {
     json!({
+        "title": "ReloadStatus",
         "type": "object",
+        "definitions": {"ReloadOutcome": {"type": "string", "enum": ["applied", "rejected"]}},
         "properties": {
-            "last_outcome": {"type": "string", "enum": ["applied", "rejected"]},
+            "last_outcome": {"$ref": "#/definitions/ReloadOutcome"},
             "last_error": {"type": ["string", "null"]},
             "rejected_reloads": {"type": "integer", "format": "uint64", "minimum": 0}
         },

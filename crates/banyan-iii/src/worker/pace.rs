@@ -1,34 +1,123 @@
 //! How fast updates of messages are delivered, to all bindings together.
 //!
 //! A reply that is streamed to a hundred consumers is a hundred calls a token, and whoever streams it shares the machine
-//! with them. Only so many go out a second; a consumer that has to wait is then sent the newest.
+//! with them. So updates go out in rounds: everyone is sent one, and then nobody is sent any for a time that grows with how many
+//! and how large they were. Between rounds a token costs no more than it does without consumers. Those who had to wait are
+//! then sent the newest.
 
-use std::num::NonZeroU32;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use tokio::time::Instant;
 
 /// See the module.
-pub(super) struct Pace(DefaultDirectRateLimiter);
+pub(super) struct Pace(Mutex<Round>);
 
-/// So many updates a second, and so many at once after a while without any.
-const A_SECOND: NonZeroU32 = NonZeroU32::new(1000).unwrap();
-const AT_ONCE: NonZeroU32 = NonZeroU32::new(32).unwrap();
+/// The round in which a binding last sent an update.
+#[derive(Default)]
+pub(super) struct Turn(u64);
+
+struct Round {
+    number: u64,
+    sent: u32,
+    ends: Instant,
+}
+
+/// A round takes so long for each update that is sent in it, and for each byte of it.
+const EACH: Duration = Duration::from_millis(1);
+const A_BYTE: Duration = Duration::from_nanos(60);
+/// So many are sent in a round before it is asked who has had a turn: a few consumers are sent every token.
+const AT_ONCE: u32 = 32;
 
 impl Default for Pace {
     fn default() -> Self {
-        Self(RateLimiter::direct(Quota::per_second(A_SECOND).allow_burst(AT_ONCE)))
+        Self(Mutex::new(Round { number: 0, sent: 0, ends: Instant::now() }))
     }
 }
 
 impl Pace {
-    /// Whether another update may go out now.
-    pub(super) fn may_update(&self) -> bool {
-        self.0.check().is_ok()
+    /// Takes a binding's turn to send an update of a size, if it has one now.
+    pub(super) fn take(&self, turn: &mut Turn, size: usize) -> bool {
+        self.round().take(turn, size, Instant::now())
     }
 
-    /// Waits for about as long as it takes until more may. Who waits does not take anybody's place.
-    pub(super) async fn wait(&self) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    /// Until when a binding has no turn, unless it has one now.
+    pub(super) fn waits_until(&self, turn: &Turn) -> Option<Instant> {
+        self.round().waits_until(turn, Instant::now())
+    }
+
+    fn round(&self) -> MutexGuard<'_, Round> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Round {
+    fn take(&mut self, turn: &mut Turn, size: usize, now: Instant) -> bool {
+        if self.waits_until(turn, now).is_some() {
+            return false;
+        }
+        if now >= self.ends {
+            *self = Self { number: self.number + 1, sent: 0, ends: now };
+        }
+        self.sent += 1;
+        self.ends += EACH + A_BYTE * u32::try_from(size).unwrap_or(u32::MAX);
+        turn.0 = self.number;
+        true
+    }
+
+    fn waits_until(&self, turn: &Turn, now: Instant) -> Option<Instant> {
+        let has_turn = now >= self.ends || self.sent < AT_ONCE || turn.0 != self.number;
+        (!has_turn).then_some(self.ends)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin() -> (Round, Instant) {
+        let now = Instant::now();
+        (Round { number: 0, sent: 0, ends: now }, now)
+    }
+
+    #[test]
+    fn everyone_is_sent_one_and_waits_until_the_round_is_over() {
+        let (mut round, now) = begin();
+        let mut turns: Vec<Turn> = (0..100).map(|_| Turn::default()).collect();
+        assert!(turns.iter_mut().all(|turn| round.take(turn, 0, now)));
+        let over = now + EACH * 100;
+        assert!(turns.iter().all(|turn| round.waits_until(turn, now) == Some(over)));
+        assert!(!round.take(&mut turns[0], 0, over - EACH));
+        assert!(turns.iter_mut().all(|turn| round.take(turn, 0, over)));
+    }
+
+    #[test]
+    fn large_updates_are_waited_for_longer() {
+        let (mut round, now) = begin();
+        let mut turns: Vec<Turn> = (0..AT_ONCE).map(|_| Turn::default()).collect();
+        assert!(turns.iter_mut().all(|turn| round.take(turn, 1 << 20, now)));
+        assert_eq!(round.waits_until(&turns[0], now), Some(now + (EACH + A_BYTE * (1 << 20)) * AT_ONCE));
+    }
+
+    #[test]
+    fn one_that_comes_late_has_its_turn_all_the_same() {
+        let (mut round, now) = begin();
+        let mut turns: Vec<Turn> = (0..100).map(|_| Turn::default()).collect();
+        for turn in &mut turns[1..] {
+            round.take(turn, 0, now);
+        }
+        assert!(round.take(&mut turns[0], 0, now + EACH * 50));
+    }
+
+    #[test]
+    fn a_few_consumers_are_sent_every_token_of_a_fast_reply() {
+        let (mut round, now) = begin();
+        let mut turn = Turn::default();
+        for token in 0..1000 {
+            assert!(round.take(&mut turn, 0, now + EACH * token), "{token}");
+        }
+        let burst = now + EACH * 2000;
+        assert!((0..AT_ONCE).all(|_| round.take(&mut turn, 0, burst)));
+        assert!(!round.take(&mut turn, 0, burst));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use banyan::model::{Error, Event, EventFilter, Position, SessionId};
+use banyan::model::{Error, Event, EventFilter, EventType, Position, SessionId};
 use banyan::{Banyan, Delivery, Start, Subscribe, Subscription};
 
 use super::replay::Replay;
@@ -42,6 +42,11 @@ impl Source {
     /// Where a source that begins now begins.
     pub(super) fn began_at(&self) -> Position {
         self.subscription.as_ref().map_or(Position::BEGINNING, Subscription::began_at)
+    }
+
+    /// Whether what comes from here may be left for a while: updates of messages, which can be read again.
+    pub(super) fn can_wait(&self) -> bool {
+        self.keeps && self.filters.iter().all(|filter| filter.event_type == EventType::MessageUpdated)
     }
 
     fn subscribe(&self, start: Start) -> Result<Subscription, Error> {

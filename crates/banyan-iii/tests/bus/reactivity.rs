@@ -98,6 +98,27 @@ async fn a_streamed_reply_is_heard_with_rising_revisions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_who_hear_a_fast_reply_may_miss_tokens_and_never_the_last() {
+    const TOKENS: u64 = 60;
+    let Scene { client, worker, bus: _bus, dir: _dir } = Scene::new().await;
+    let session = client.session(json!({})).await;
+    let listen = |_| client.hear("session::message-updated", json!({"session_id": session}));
+    let mut everyone: Vec<Ears> = (0..50).map(listen).collect();
+    let entry = client.call("session::append", reply(&session)).await["entry_id"].clone();
+    for _ in 0..TOKENS {
+        let extend = json!({"session_id": session, "entry_id": entry, "text": "on "});
+        client.call("session::extend-message", extend).await;
+    }
+    for ears in &mut everyone {
+        let heard = ears.until(|event| event["revision"] == TOKENS).await;
+        let revisions: Vec<u64> = heard.iter().filter_map(|event| event["revision"].as_u64()).collect();
+        assert!(revisions.is_sorted_by(|one, next| one < next), "{revisions:?}");
+        assert_eq!(text_of(&heard[heard.len() - 1]["message"]), "on ".repeat(TOKENS as usize));
+    }
+    worker.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_binding_hears_what_its_config_asks_for() {
     let Scene { client, worker, bus: _bus, dir: _dir } = Scene::new().await;
     let mine = client.session(json!({"metadata": {"owner": "u_1", "deep": {"x": 1}}})).await;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::contract::compare::{Comparison, compare};
 use crate::support::{Bus, Client, InProcess, in_directory, said};
 
 /// The contract, as it was published.
@@ -23,6 +24,16 @@ async fn every_function_of_the_contract_is_on_the_bus_with_its_schemas() {
         assert!(info["request_schema"].is_object() && info["response_schema"].is_object(), "{name}: {info}");
         assert!(info["description"].as_str().is_some_and(|text| !text.is_empty()), "{name}: {info}");
     }
+    // Remarks are left out, and nothing else.
+    let mut found = Comparison::default();
+    for function in contract["functions"].as_array().unwrap() {
+        let name = function["name"].as_str().unwrap();
+        let info = client.call("engine::functions::info", json!({"function_id": name})).await;
+        for schema in ["request_schema", "response_schema"] {
+            compare(&info[schema], &function[schema], &format!("{name} {schema}"), &mut found);
+        }
+    }
+    assert_eq!(found.differences, Vec::<String>::new());
     let kinds = client.call("engine::triggers::list", json!({})).await.to_string();
     for kind in contract["triggers"].as_array().unwrap() {
         let name = kind["name"].as_str().unwrap();
