@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, BufRead};
 
-use banyan_model::{AttachmentMeta, EntryId, SessionEntry, SessionMeta};
+use banyan_model::{AttachmentMeta, EntryId, SessionEntry, SessionId, SessionMeta};
 
 use super::report::Report;
 use super::take::Taker;
@@ -80,6 +80,11 @@ impl<R: BufRead> Reader<R> {
             self.ready.extend(self.taker.given());
         }
         Ok(self.ready.pop_front())
+    }
+
+    /// The session that the log is of, once a line has said it.
+    pub fn session_id(&self) -> Option<SessionId> {
+        self.taker.session_id().map(SessionId::from)
     }
 
     /// What the log says about its session. Entries that were not taken are not read.

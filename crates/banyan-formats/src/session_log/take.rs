@@ -120,6 +120,11 @@ impl Taker {
         self.given.drain(..)
     }
 
+    /// The session that a line has named.
+    pub(super) fn session_id(&self) -> Option<&str> {
+        self.meta.as_ref().map(|meta| meta.id.as_str())
+    }
+
     pub(super) fn finish(mut self) -> Log {
         let fallback = self.fallback_id.take().unwrap_or_else(|| hashed("session", &[b""]));
         let meta = self.meta.take().unwrap_or_else(|| {
@@ -239,6 +244,9 @@ impl Taker {
         let entry = record.get("entry").ok_or("the line has no `entry`")?;
         let entry: SessionEntry =
             serde_json::from_str(entry.get()).map_err(|error| format!("`entry` cannot be read: {error}"))?;
+        if let SessionEntry::Message(entry) = &entry {
+            entry.message.parse().map_err(|error| format!("`entry` cannot be read: {}", error.message))?;
+        }
         self.flush();
         let (id, on_path) = (entry.id().clone(), record.parse::<bool>("on_path") == Some(true));
         if self.give(entry) && on_path {
