@@ -501,6 +501,11 @@ impl Held {
         Self { session, guard, access }
     }
 
+    /// Whose right it is.
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.session.id
+    }
+
     /// Looks at the session, which stays as it is until the holder changes it.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&SessionState) -> T) -> Option<T> {
         match &*self.session.read() {

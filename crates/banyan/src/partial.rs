@@ -44,6 +44,8 @@ impl Partial {
         decide: impl FnOnce(&SessionState, &mut Ctx<'_>) -> Result<Decision<R>, Error>,
     ) -> Result<(R, oneshot::Receiver<PartDone>), Error> {
         let Some(held) = &self.held else { return Err(Error::storage("the import has ended")) };
+        // What cannot be written now is held until it can.
+        let _ = store.log.write_out(held.id());
         let (Decision { records, response }, time_ms) = held.decide(store, decide)?;
         Ok((response, store.commit_part(self, records, time_ms, part)?))
     }
