@@ -142,7 +142,11 @@ impl Store {
     }
 
     /// The same for a session that begins unless it is there. One that is there, out of scope, is refused.
-    pub(crate) async fn hold_or_begin(self: &Arc<Self>, access: &Arc<Access>, id: &SessionId) -> Result<Held, Error> {
+    pub(crate) async fn hold_or_begin(
+        self: &Arc<Self>,
+        access: &Arc<Access>,
+        id: &SessionId,
+    ) -> Result<Held, Error> {
         access.must_write()?;
         if self.listing(access, id)? == Listing::Other {
             return Err(Error::not_found(id));

@@ -34,7 +34,9 @@ impl Read for Made {
                 at if at > self.messages => return Ok(0),
                 at => format!("\"user\",\"message_id\":\"e_{at:032x}\",\"text\":\"{noise}\""),
             };
-            let line = format!("{{\"schema_version\":1,\"seq\":{at},\"time\":\"2026-01-02T03:04:05Z\",\"type\":{what}}}\n");
+            let line = format!(
+                "{{\"schema_version\":1,\"seq\":{at},\"time\":\"2026-01-02T03:04:05Z\",\"type\":{what}}}\n"
+            );
             self.line = Cursor::new(line.into_bytes());
             self.next += 1;
         }

@@ -29,9 +29,7 @@ impl Short {
     fn of(id: &str) -> Self {
         match id.strip_prefix("e_").and_then(usual) {
             Some(bytes) => Self::Usual(bytes),
-            None => {
-                Self::Other(blake3::hash(id.as_bytes()).as_bytes().first_chunk().copied().unwrap_or_default())
-            }
+            None => Self::Other(blake3::hash(id.as_bytes()).as_bytes().first_chunk().copied().unwrap_or_default()),
         }
     }
 }
@@ -59,7 +57,8 @@ mod tests {
 
     #[test]
     fn ids_of_any_form_are_told_from_each_other() {
-        let all = ["e_00000000000000000000000000000001", "e_0000000000000000000000000000000A", "e_", "", "u1", "ü"];
+        let all =
+            ["e_00000000000000000000000000000001", "e_0000000000000000000000000000000A", "e_", "", "u1", "ü"];
         let mut ids = Ids::default();
         for (at, id) in all.iter().enumerate() {
             assert!(!ids.contains(&EntryId::from(*id)), "{id}");

@@ -183,7 +183,8 @@ impl Banyan {
 impl Found {
     /// Ends the import of a session whose entries were taken, and says what came of it.
     async fn take(self, taking: Taking<'_>) -> Result<ImportedSession, Error> {
-        let Self { meta, active_leaf, attachments, mut invented, not_placed, more_notes, remarks, signature } = self;
+        let Self { meta, active_leaf, attachments, mut invented, not_placed, more_notes, remarks, signature } =
+            self;
         let (session_id, title) = (meta.session_id.clone(), meta.title.clone());
         let attached = attachments.iter().map(|(attachment, staged)| Attached {
             attachment: attachment.clone(),

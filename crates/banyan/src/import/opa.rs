@@ -23,11 +23,7 @@ pub(super) fn recognise(beginning: &[u8]) -> bool {
     beginning.starts_with(b"PK\x03\x04") || beginning.starts_with(b"PK\x05\x06")
 }
 
-pub(super) async fn import(
-    banyan: &Banyan,
-    input: &mut dyn Input,
-    mode: Mode,
-) -> Result<ImportedSession, Error> {
+pub(super) async fn import(banyan: &Banyan, input: &mut dyn Input, mode: Mode) -> Result<ImportedSession, Error> {
     let archive = Archive::open(input, &Policy::default()).map_err(refused)?;
     let staged = stage(banyan, &archive, mode)?;
     let (mut found, taking) = match archive.extension() {

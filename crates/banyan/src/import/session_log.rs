@@ -11,11 +11,7 @@ use crate::Banyan;
 
 pub(super) const NAME: &str = "session-log";
 
-pub(super) async fn import(
-    banyan: &Banyan,
-    input: &mut dyn Input,
-    mode: Mode,
-) -> Result<ImportedSession, Error> {
+pub(super) async fn import(banyan: &Banyan, input: &mut dyn Input, mode: Mode) -> Result<ImportedSession, Error> {
     let session_id = session_named_in(&mut *input)?;
     input.rewind().map_err(unreadable)?;
     let mut taking = Taking::new(banyan, session_id, mode);

@@ -167,9 +167,8 @@ impl<'a> Taking<'a> {
         let partial = parts.ready().await?;
         let entries = std::mem::take(&mut self.entries);
         self.size = 0;
-        let (_, answered) = partial.put(&self.banyan.store, Part::Another, |state, ctx| {
-            decide::import_part(state, entries, ctx)
-        })?;
+        let (_, answered) = partial
+            .put(&self.banyan.store, Part::Another, |state, ctx| decide::import_part(state, entries, ctx))?;
         self.way = Way::Parts(Parts::UnderWay(answered));
         Ok(())
     }

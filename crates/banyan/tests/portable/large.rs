@@ -190,7 +190,8 @@ fn nobody_sees_or_hears_anything_before_the_end() {
     drop(looking);
     assert!(looked > 10 && store.head().0 > begun.0 + 2, "it came in parts");
     // Those who come later hear the same.
-    let mut later = store.subscribe(Subscribe { filters, start: Start::After(banyan::model::Position::BEGINNING) }).unwrap();
+    let mut later =
+        store.subscribe(Subscribe { filters, start: Start::After(banyan::model::Position::BEGINNING) }).unwrap();
     for heard in [&mut heard, &mut later] {
         let mut kinds = Vec::new();
         while let Some(Delivery::Event(event)) = heard.try_next().unwrap() {
@@ -291,6 +292,7 @@ fn what_is_new_to_a_session_is_added_however_large_the_log_is() {
     assert_eq!((session.created, session.added, session.unchanged), (false, half, half + 2));
     let other = self::store();
     import(&other, &large_log(MESSAGES), Mode::Write).unwrap();
-    let tree = |store: &Banyan| call(store, "tree", json!({"session_id": ID}))["entries"].as_array().unwrap().len();
+    let tree =
+        |store: &Banyan| call(store, "tree", json!({"session_id": ID}))["entries"].as_array().unwrap().len();
     assert_eq!(tree(&store), tree(&other));
 }
