@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use banyan_model::EntryId;
 
-/// A set of entry ids. Long ones are known by their hash.
+/// A set of entry ids. Those of another form than ours are known by their hash.
 #[derive(Default)]
 pub(super) struct Ids(HashSet<Short>);
 
@@ -20,8 +20,9 @@ impl Ids {
         self.0.contains(&Short::of(id.as_str()))
     }
 
-    pub(super) fn insert(&mut self, id: &EntryId) {
-        self.0.insert(Short::of(id.as_str()));
+    /// Adds an id, and says whether it is new.
+    pub(super) fn insert(&mut self, id: &EntryId) -> bool {
+        self.0.insert(Short::of(id.as_str()))
     }
 }
 
@@ -62,7 +63,7 @@ mod tests {
         let mut ids = Ids::default();
         for (at, id) in all.iter().enumerate() {
             assert!(!ids.contains(&EntryId::from(*id)), "{id}");
-            ids.insert(&EntryId::from(*id));
+            assert!(ids.insert(&EntryId::from(*id)), "{id}");
             assert!(all[..=at].iter().all(|id| ids.contains(&EntryId::from(*id))));
         }
     }

@@ -349,11 +349,13 @@ impl Taker {
 
     /// Gives an entry, with its parent put right. Says whether it is new.
     fn give(&mut self, mut entry: SessionEntry) -> bool {
-        if entry.id().is_empty() || self.seen.contains(entry.id()) {
+        // Most entries follow the one before them, which needs no search.
+        let is_known = |parent: &EntryId| Some(parent) == self.before.as_ref() || self.seen.contains(parent);
+        let lost = entry.parent_id().is_some_and(|parent| !is_known(parent));
+        if entry.id().is_empty() || !self.seen.insert(entry.id()) {
             self.report.aside(self.line, format!("entry `{}` is in the log already", entry.id()));
             return false;
         }
-        let lost = entry.parent_id().is_some_and(|parent| !self.seen.contains(parent));
         if lost {
             let note = format!(
                 "what entry `{}` follows is not in the log; it is put after the entry before it",
@@ -365,7 +367,6 @@ impl Taker {
                 SessionEntry::Custom(entry) => entry.parent_id.clone_from(&self.before),
             }
         }
-        self.seen.insert(entry.id());
         self.given.push(entry);
         true
     }

@@ -88,8 +88,8 @@ async fn restored<'a, R: Read + Seek + Send>(
     archive: &Archive<R>,
     staged: &Contents,
 ) -> Result<(Found, Taking<'a>), Error> {
-    let records = || archive.read_extension(SESSION_RECORDS).map(BufReader::new).map_err(refused);
-    let mut taking = Taking::new(banyan, session_named_in(records()?)?, mode);
+    let records = || archive.read_extension(SESSION_RECORDS).map_err(refused);
+    let mut taking = Taking::new(banyan, session_named_in(BufReader::new(records()?))?, mode);
     let log = take_entries(&mut taking, records()?).await?;
     let by_content: HashMap<&str, &Arc<Staged>> =
         staged.values().map(|staged| (staged.content().sha256.as_str(), staged)).collect();

@@ -1,6 +1,6 @@
 //! Session logs.
 
-use std::io::BufRead;
+use std::io::{BufRead, BufReader, Read};
 
 use banyan_formats::session_log::{Log, Note, Reader};
 use banyan_model::{Error, ImportNote, ImportedSession, SessionId};
@@ -10,6 +10,9 @@ use super::{Found, Input, Mode, unreadable};
 use crate::Banyan;
 
 pub(super) const NAME: &str = "session-log";
+
+/// So much of a log is read at a time.
+const BUFFER: usize = 256 << 10;
 
 pub(super) async fn import(banyan: &Banyan, input: &mut dyn Input, mode: Mode) -> Result<ImportedSession, Error> {
     let session_id = session_named_in(&mut *input)?;
@@ -46,8 +49,8 @@ pub(super) fn session_named_in(log: impl BufRead) -> Result<SessionId, Error> {
 }
 
 /// Takes the entries of a log, and gives what else it says.
-pub(super) async fn take_entries(taking: &mut Taking<'_>, log: impl BufRead) -> Result<Log, Error> {
-    let mut reader = Reader::new(log);
+pub(super) async fn take_entries(taking: &mut Taking<'_>, log: impl Read) -> Result<Log, Error> {
+    let mut reader = Reader::new(BufReader::with_capacity(BUFFER, log));
     while let Some(entry) = reader.next_entry().map_err(unreadable)? {
         taking.push(entry).await?;
     }
