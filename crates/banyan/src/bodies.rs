@@ -23,8 +23,8 @@ pub(crate) struct Wanted {
     full: Option<Place>,
     grown: Vec<Place>,
     origin: Option<Place>,
-    /// The message of an entry that grows, which is known without reading.
-    live: Option<AgentMessage>,
+    /// The message of an entry that grows, which is known without reading. Few have one, and there may be very many entries.
+    live: Option<Box<AgentMessage>>,
 }
 
 /// What an entry says.
@@ -71,7 +71,8 @@ impl Wanted {
     /// The same for an item of a page, which does not say what it follows.
     pub(crate) fn for_page(state: &SessionState, ix: NodeIx) -> Self {
         let node = state.node(ix);
-        let live = state.growing().filter(|growing| growing.node() == ix).and_then(|it| it.message()).cloned();
+        let live = state.growing().filter(|growing| growing.node() == ix).and_then(|it| it.message());
+        let live = live.map(|message| Box::new(message.clone()));
         let parts = if live.is_some() { None } else { state.body(ix) };
         let (full, grown) = parts.map_or((None, Vec::new()), |parts| (Some(parts.full), parts.grown));
         Self {
@@ -177,7 +178,7 @@ impl Store {
         let grown: Vec<Option<Vec<Addition>>> = wanted.grown.iter().map(|_| additions(lines.take())).collect();
         let mut origin = other_origin(wanted).and_then(|_| origin_in(lines.take()));
         if let Some(message) = &wanted.live {
-            return Ok(Some(Fetched { body: Body::Message(Raw::of(message)?), origin }));
+            return Ok(Some(Fetched { body: Body::Message(Raw::of(message.as_ref())?), origin }));
         }
         let Some((mut body, own_origin)) = full else { return Ok(None) };
         if wanted.origin.is_some() && wanted.origin == wanted.full {

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use crate::access::Access;
 use crate::clock::{FreshIds, now_ms};
+use crate::partial::Partial;
 use crate::sessions::{Loaded, Session};
 use crate::store::Store;
 use crate::store_protocol::{Token, version_of};
@@ -46,6 +47,8 @@ pub(crate) enum ChangeKind {
     Own,
     /// A fork begins. Its state is left to whoever looks at it first.
     Fork(Box<SessionMeta>),
+    /// A part of an import, perhaps the last one. Earlier parts use this content, which is pinned.
+    Import(Vec<BlobHash>),
 }
 
 /// How a session ends.
@@ -90,6 +93,23 @@ struct Line {
     spots: Spots,
 }
 
+/// Which part of an import it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// More come, and nobody sees it before the last.
+    Another,
+    /// The session begins.
+    Last,
+}
+
+/// What became of a part.
+pub(crate) struct PartDone {
+    pub(crate) outcome: Result<(), LogError>,
+    /// The right to go on. After the last part it is spent.
+    pub(crate) partial: Partial,
+    _spent: (Prepared, Option<Committed>),
+}
+
 /// What a caller gets. Whatever the commit needed comes along, to be let go by the thread that made it: giving memory back
 /// on another one costs more.
 struct Answered {
@@ -122,12 +142,21 @@ impl Store {
     }
 
     /// The same for a session that begins unless it is there. One that is there, out of scope, is refused.
-    pub(crate) async fn hold_or_begin(&self, access: &Arc<Access>, id: &SessionId) -> Result<Held, Error> {
+    pub(crate) async fn hold_or_begin(
+        self: &Arc<Self>,
+        access: &Arc<Access>,
+        id: &SessionId,
+    ) -> Result<Held, Error> {
         access.must_write()?;
         if self.listing(access, id)? == Listing::Other {
             return Err(Error::not_found(id));
         }
-        let held = Held::take(access, self.session(id)?).await;
+        let mut held = Held::take(access, self.session(id)?).await;
+        if held.with_state(SessionState::is_importing) {
+            // Nobody is at it any more, or the session could not be held.
+            let end = End { time_ms: now_ms(), telling: Telling::Nobody, token: None };
+            held = self.remove(held, end).await?;
+        }
         let theirs = match &*held.session.read() {
             Loaded::Present(state) => !access.covers(state),
             // Entries without a session, which would come to light with it.
@@ -205,7 +234,7 @@ impl Store {
                     writes.push(write);
                     prepared.push(change);
                 }
-                Err(error) => {
+                Err((error, _)) => {
                     self.unpin(&prepared);
                     return Err(error);
                 }
@@ -228,6 +257,51 @@ impl Store {
         Ok(answered.await.map_or(Err(LogError::Closed), |answered| answered.outcome)?)
     }
 
+    /// Commits a part of an import; with the last one the session begins. What became of it is told with the right to go on.
+    pub(crate) fn commit_part(
+        self: &Arc<Self>,
+        mut partial: Partial,
+        records: Vec<Record>,
+        time_ms: i64,
+        part: Part,
+    ) -> Result<oneshot::Receiver<PartDone>, Error> {
+        let Some(held) = partial.held.take() else { return Err(Error::storage("the import has ended")) };
+        let access = held.access.clone();
+        let kind = ChangeKind::Import(std::mem::take(&mut partial.pinned));
+        let (write, mut prepared) = match self.prepare(Change { held, records, time_ms, before: None, kind }) {
+            Ok(prepared) => prepared,
+            Err((error, held)) => {
+                partial.held = Some(held);
+                return Err(error);
+            }
+        };
+        let (answer, answered) = oneshot::channel();
+        let store = Arc::downgrade(self);
+        let done = Box::new(move |outcome: Result<Committed, LogError>| {
+            match (&outcome, store.upgrade()) {
+                (Ok(_), _) if part == Part::Last => {
+                    finish(&store, std::slice::from_mut(&mut prepared), &outcome, None)
+                }
+                (Ok(committed), Some(store)) => {
+                    committed.writes.iter().for_each(|written| store.applied(&prepared, committed, written));
+                    store.search.hear(committed.commit);
+                }
+                _ => {}
+            }
+            let session = Arc::clone(&prepared.session);
+            partial.held = prepared.guard.take().map(|guard| Held { session, guard, access });
+            partial.pinned = std::mem::take(&mut prepared.blobs);
+            let (outcome, committed) = match outcome {
+                Ok(committed) => (Ok(()), Some(committed)),
+                Err(error) => (Err(error), None),
+            };
+            let done = PartDone { outcome, partial, _spent: (prepared, committed) };
+            Box::new(move || drop(answer.send(done))) as Answer
+        });
+        self.log.append(Commit { writes: vec![write], removal: None, done });
+        Ok(answered)
+    }
+
     /// Commits the end of a session, and gives back the right to begin another of its id.
     pub(crate) async fn commit_removal(
         self: &Arc<Self>,
@@ -235,6 +309,16 @@ impl Store {
         removal: Removal,
         end: End,
     ) -> Result<Held, Error> {
+        Ok(self.begin_removal(held, removal, end).await.unwrap_or(Err(LogError::Closed))?)
+    }
+
+    /// The same without waiting. Whoever does not wait for it lets go of the session all the same.
+    pub(crate) fn begin_removal(
+        self: &Arc<Self>,
+        held: Held,
+        removal: Removal,
+        end: End,
+    ) -> oneshot::Receiver<Result<Held, LogError>> {
         let (answer, answered) = oneshot::channel();
         let store = Arc::downgrade(self);
         let keep = removal.keep_for_forks;
@@ -246,35 +330,41 @@ impl Store {
             if let (true, Some(store), Some(token)) = (outcome.is_ok(), store.upgrade(), end.token) {
                 store.tokens.note(token, None);
             }
-            // Whoever does not wait for it lets go of the session all the same.
             Box::new(move || drop(answer.send(outcome.map(|_| held)))) as Answer
         });
         self.log.append(Commit { writes: Vec::new(), removal: Some(removal), done });
-        Ok(answered.await.unwrap_or(Err(LogError::Closed))?)
+        answered
     }
 
     /// Writes a change's lines; long strings go to the blobs first.
-    fn prepare(&self, change: Change) -> Result<(Write, Prepared), Error> {
-        let Change { held: Held { session, guard, access }, records, time_ms, before, kind } = change;
-        access.map_or(Ok(()), |access| access.must_cover(&records))?;
+    fn prepare(&self, change: Change) -> Result<(Write, Prepared), (Error, Held)> {
+        let Change { held, records, time_ms, before, mut kind } = change;
+        if let Err(error) = held.access.as_ref().map_or(Ok(()), |access| access.must_cover(&records)) {
+            return Err((error, held));
+        }
+        let session = &held.session;
         let (known, next) = match session.read().state() {
             Some(state) => (state.born(), state.next_seq()),
             None => (Born::unsaid(&session.id), Seq(0)),
         };
         let born = born_of(&records).unwrap_or(known);
         // Nobody keeps account of content that entries without a session use, so theirs stays in their lines.
-        let has_blobs = session.read().state().is_some_and(SessionState::exists) || begins(&records);
+        let keeps_account = |state: &SessionState| state.exists() || state.is_importing();
+        let has_blobs = session.read().state().is_some_and(keeps_account) || begins(&records);
         let mut pieces = Vec::with_capacity(records.len());
         let mut lines = Vec::with_capacity(records.len());
-        let mut blobs = Vec::new();
+        let mut blobs = match &mut kind {
+            ChangeKind::Import(pinned) => std::mem::take(pinned),
+            ChangeKind::Own | ChangeKind::Fork(_) => Vec::new(),
+        };
         for (record, seq) in records.iter().zip(next.0..) {
             let stored = match has_blobs.then(|| self.without_long_strings(record, &mut blobs)).transpose() {
                 Ok(stored) => stored.flatten(),
                 Err(error) => {
                     for hash in &blobs {
-                        self.log.unpin_blob(hash);
+                        self.forget_content(hash);
                     }
-                    return Err(error);
+                    return Err((error, held));
                 }
             };
             let short = stored.map(Box::new);
@@ -291,6 +381,7 @@ impl Store {
             lines.push(Line { short, spots });
         }
         let write = Write { session: session.id.clone(), born, expected: next, pieces };
+        let Held { session, guard, .. } = held;
         let guard = Some(guard);
         Ok((write, Prepared { session, records, lines, first: next, time_ms, before, kind, blobs, guard }))
     }
@@ -378,7 +469,11 @@ impl Store {
 
     fn removed(&self, held: &Held, committed: &Committed, keep: bool, end: &End) {
         let mut loaded = held.session.write();
-        let Loaded::Present(state) = std::mem::replace(&mut *loaded, Loaded::Absent(None)) else { return };
+        let Loaded::Present(state) = std::mem::replace(&mut *loaded, Loaded::Absent(None)) else {
+            // It was no session, and nobody is told.
+            self.hub.pass(committed.commit);
+            return;
+        };
         drop(loaded);
         let file = held.session.file_of(&state);
         held.session.forget_file();
@@ -408,6 +503,11 @@ impl Held {
         let guard = Arc::clone(&session.writer).lock_owned().await;
         let access = (!access.scope.is_everything()).then(|| Arc::clone(access));
         Self { session, guard, access }
+    }
+
+    /// Whose right it is.
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.session.id
     }
 
     /// Looks at the session, which stays as it is until the holder changes it.
@@ -518,7 +618,11 @@ fn born_of(records: &[Record]) -> Option<Born> {
 }
 
 fn begins(records: &[Record]) -> bool {
-    records.iter().any(|record| matches!(record, Record::Created(_)))
+    records.iter().any(|record| match record {
+        Record::Created(_) => true,
+        Record::Begun(begun) => begun.import,
+        _ => false,
+    })
 }
 
 impl Session {

@@ -41,6 +41,7 @@ mod load;
 mod mutations;
 mod opening;
 mod options;
+mod partial;
 mod path;
 mod progress;
 mod reads;

@@ -111,10 +111,10 @@ impl Store {
         for warning in &recovered.warnings {
             self.warn(warning);
         }
-        match rebuild {
+        let interrupted = match rebuild {
             Some(_) => self.rebuild_catalogue()?,
             None => self.reconcile(recovered)?,
-        }
+        };
         self.log.raise_head(self.catalogue.applied()?);
         let store = Arc::downgrade(self);
         self.log.start(Box::new(move |through| match store.upgrade() {
@@ -122,6 +122,7 @@ impl Store {
             None => Ok(()),
         }))?;
         self.hub.begin(self.log.head());
+        self.take_back_all(&interrupted);
         // A call that a crash interrupted may have stored content and committed nothing.
         let was_closed = self.was_closed();
         if recovered.commits > 0 || !was_closed {

@@ -22,8 +22,9 @@ const CLOSED: &str = "closed";
 const LOOK_AT_ALL: u64 = 20_000;
 
 impl Store {
-    /// Makes the catalogue anew from the session files.
-    pub(crate) fn rebuild_catalogue(&self) -> Result<(), OpenError> {
+    /// Makes the catalogue anew from the session files. Says which of them are imports that did not end.
+    pub(crate) fn rebuild_catalogue(&self) -> Result<Vec<SessionId>, OpenError> {
+        let mut interrupted = Vec::new();
         self.search.doubt();
         self.log.respell()?;
         let sessions = self.log.sessions()?;
@@ -31,7 +32,9 @@ impl Store {
         let mut last = CommitNo(0);
         self.catalogue.rebuild::<OpenError>(|sink| {
             for (done, id) in sessions.iter().enumerate() {
-                if let Some(read) = self.read(At::Live(id), id)?.filter(|read| read.state.exists()) {
+                let read = self.read(At::Live(id), id)?;
+                interrupted.extend(read.iter().filter(|read| read.state.is_importing()).map(|_| id.clone()));
+                if let Some(read) = read.filter(|read| read.state.exists()) {
                     let row = self.row(id, &read, Standing::Listed);
                     last = last.max(row.commit);
                     sink.put(&row)?;
@@ -43,7 +46,7 @@ impl Store {
         })?;
         self.progress.end();
         self.drop_unused_bases()?;
-        Ok(())
+        Ok(interrupted)
     }
 
     /// Asks the catalogue. One that turns out to be damaged is made anew first.
@@ -58,8 +61,9 @@ impl Store {
         answer.map_err(|error| Error::storage(error.to_string()))
     }
 
-    /// Catches up with what the catalogue has not seen.
-    pub(crate) fn reconcile(&self, recovered: &Recovered) -> Result<(), OpenError> {
+    /// Catches up with what the catalogue has not seen. Says which files are imports that did not end.
+    pub(crate) fn reconcile(&self, recovered: &Recovered) -> Result<Vec<SessionId>, OpenError> {
+        let mut interrupted = Vec::new();
         let touched: HashSet<&str> =
             recovered.touched.iter().filter_map(|path| path.strip_suffix(".jsonl")).collect();
         let told: Option<Vec<SessionId>> = touched.iter().map(|stem| names::session_id_of(stem)).collect();
@@ -72,20 +76,21 @@ impl Store {
                         Some(row) if self.log.stamp(At::Live(id))?.is_none() => {
                             self.forget_missing(&row.file.key)?
                         }
-                        _ => self.look_again(id)?,
+                        _ => interrupted.extend(self.look_again(id)?),
                     }
                     self.progress.step(done as u64 + 1);
                 }
             }
-            _ => self.look_at_all(&touched)?,
+            _ => interrupted = self.look_at_all(&touched)?,
         }
         self.progress.end();
         self.catalogue.flush()?;
         // Nothing is kept, and nothing was on its way out: there is no need to look through all rows.
         if recovered.commits == 0 && self.log.retained().is_empty() {
-            return Ok(());
+            return Ok(interrupted);
         }
-        self.drop_unused_bases()
+        self.drop_unused_bases()?;
+        Ok(interrupted)
     }
 
     fn nobody_else_was_here(&self, recovered: &Recovered) -> Result<bool, OpenError> {
@@ -94,7 +99,7 @@ impl Store {
     }
 
     /// Compares every session file with what the catalogue knows of it.
-    fn look_at_all(&self, touched: &HashSet<&str>) -> Result<(), OpenError> {
+    fn look_at_all(&self, touched: &HashSet<&str>) -> Result<Vec<SessionId>, OpenError> {
         self.log.respell()?;
         let mut known: HashMap<String, SeenFile> = HashMap::new();
         self.catalogue.files(|seen| {
@@ -115,23 +120,26 @@ impl Store {
             self.forget_missing(&seen.key)?;
         }
         self.progress.begin("Catching up with the session files", changed.len() as u64);
+        let mut interrupted = Vec::new();
         for (done, id) in changed.into_iter().enumerate() {
-            self.look_again(id)?;
+            interrupted.extend(self.look_again(id)?);
             if !touched.contains(names::file_stem(id).as_str()) {
                 self.search.mark(id);
             }
             self.progress.step(done as u64 + 1);
         }
-        Ok(())
+        Ok(interrupted)
     }
 
-    /// Notes a session as its file is now.
-    fn look_again(&self, id: &SessionId) -> Result<(), OpenError> {
-        match self.read(At::Live(id), id)?.filter(|read| read.state.exists()) {
+    /// Notes a session as its file is now. Gives the id back when it is an import that did not end.
+    fn look_again(&self, id: &SessionId) -> Result<Option<SessionId>, OpenError> {
+        let read = self.read(At::Live(id), id)?;
+        let interrupted = read.as_ref().is_some_and(|read| read.state.is_importing());
+        match read.filter(|read| read.state.exists()) {
             Some(read) => self.catalogue.note(self.row(id, &read, Standing::Listed)),
             None => self.catalogue.forget(id),
         }
-        Ok(())
+        Ok(interrupted.then(|| id.clone()))
     }
 
     /// A session whose file is gone was deleted just before a crash, or by somebody else.

@@ -5,6 +5,8 @@
 mod exports;
 #[path = "portable/imports.rs"]
 mod imports;
+#[path = "portable/large.rs"]
+mod large;
 #[path = "portable/more.rs"]
 mod more;
 #[path = "portable/opa.rs"]

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use banyan_model::{EntryId, Error, LastTold, SessionEntry, SessionMeta};
+use banyan_model::{EntryId, Error, LastTold, SessionEntry, SessionId, SessionMeta};
 
 use super::{Ctx, Decision, settle};
 use crate::node_kind::NodeKind;
@@ -204,7 +204,7 @@ fn followed(here: &SessionMeta, now: &SessionMeta, told: &[LastTold], grew: bool
     meta
 }
 
-fn leaf_at(entry_id: EntryId) -> Record {
+pub(super) fn leaf_at(entry_id: EntryId) -> Record {
     Record::LeafPut(LeafPut { entry_id: Some(entry_id) })
 }
 
@@ -213,26 +213,43 @@ fn check(state: &SessionState, incoming: &Incoming) -> Result<(), Error> {
     let session = &incoming.meta.session_id;
     let mut seen: HashSet<&EntryId> = HashSet::with_capacity(incoming.entries.len());
     for entry in &incoming.entries {
-        let id = entry.id();
-        if id.is_empty() {
-            return Err(Error::invalid_request(format!("an entry of session `{session}` has no id")));
-        }
-        if let Some(parent) = entry.parent_id()
-            && !seen.contains(parent)
-            && known(state, parent).is_none()
-        {
-            return Err(Error::invalid_request(format!(
-                "entry `{id}` of session `{session}` follows `{parent}`, which does not come before it"
-            )));
-        }
-        if !seen.insert(id) {
-            return Err(Error::invalid_request(format!("session `{session}` has entry `{id}` twice")));
-        }
+        check_entry(session, entry, |id| seen.contains(id), |parent| known(state, parent).is_some())?;
+        seen.insert(entry.id());
     }
-    match &incoming.active_leaf {
-        Some(leaf) if !seen.contains(leaf) && known(state, leaf).is_none() => Err(Error::invalid_request(
-            format!("the active leaf `{leaf}` is not among the entries of session `{session}`"),
-        )),
+    check_leaf(session, incoming.active_leaf.as_ref(), |leaf| seen.contains(leaf) || known(state, leaf).is_some())
+}
+
+/// Refuses an entry that came before, or follows one that did not. Entries that the session has had before may come again.
+pub fn check_entry(
+    session: &SessionId,
+    entry: &SessionEntry,
+    came_before: impl Fn(&EntryId) -> bool,
+    is_there: impl Fn(&EntryId) -> bool,
+) -> Result<(), Error> {
+    let id = entry.id();
+    if id.is_empty() {
+        return Err(Error::invalid_request(format!("an entry of session `{session}` has no id")));
+    }
+    if let Some(parent) = entry.parent_id().filter(|parent| !came_before(parent) && !is_there(parent)) {
+        return Err(Error::invalid_request(format!(
+            "entry `{id}` of session `{session}` follows `{parent}`, which does not come before it"
+        )));
+    }
+    match came_before(id) {
+        true => Err(Error::invalid_request(format!("session `{session}` has entry `{id}` twice"))),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn check_leaf(
+    session: &SessionId,
+    leaf: Option<&EntryId>,
+    is_there: impl FnOnce(&EntryId) -> bool,
+) -> Result<(), Error> {
+    match leaf {
+        Some(leaf) if !is_there(leaf) => Err(Error::invalid_request(format!(
+            "the active leaf `{leaf}` is not among the entries of session `{session}`"
+        ))),
         _ => Ok(()),
     }
 }
@@ -278,6 +295,11 @@ fn is_last_said(state: &SessionState, entry: &EntryId, unsaid: &HashSet<EntryId>
     };
     let after = state.path().iter().rev().take_while(|at| **at != ix).find(said);
     state.on_path(ix) && after.is_none()
+}
+
+/// Whether an entry is new to a session, or newer than the one that is there.
+pub fn adds_to(state: &SessionState, entry: &SessionEntry) -> bool {
+    known(state, entry.id()).is_none_or(|ix| is_newer(state, ix, entry))
 }
 
 /// An entry of the session; lines that never became one do not count.

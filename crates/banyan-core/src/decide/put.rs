@@ -61,7 +61,11 @@ pub fn put_leaf(
 /// The first line of a file that has none yet.
 fn beginning(state: &SessionState, ctx: &mut Ctx<'_>) -> Vec<Record> {
     match state.next_seq().0 {
-        0 => vec![Record::Begun(Begun { session_id: state.session_id().clone(), born: ctx.ids.born() })],
+        0 => vec![Record::Begun(Begun {
+            session_id: state.session_id().clone(),
+            born: ctx.ids.born(),
+            import: false,
+        })],
         _ => Vec::new(),
     }
 }

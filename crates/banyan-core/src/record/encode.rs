@@ -85,6 +85,7 @@ pub fn encode(record: &Record, seq: Seq, time_ms: i64, out: &mut Vec<u8>) -> Spo
         Record::Begun(begun) => {
             field("session_id", &begun.session_id, out);
             field("born", &begun.born, out);
+            optional("import", begun.import.then_some(&true), out);
         }
         Record::MetaPut(put) => field("meta", &put.meta, out),
         Record::EntryPut(put) => {

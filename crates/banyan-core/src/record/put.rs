@@ -9,13 +9,16 @@ use serde::{Deserialize, Serialize};
 use crate::blobs::BlobRef;
 use crate::born::Born;
 
-/// The file begins with things that another instance puts. Its first line, so that the file tells whose it is.
+/// The file begins with things that another instance, or an import, puts. Its first line, so that the file tells whose it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begun {
     /// The true id, for files whose name does not tell it.
     pub session_id: SessionId,
     /// Which incarnation of the id this is.
     pub born: Born,
+    /// Whether an import puts them, of which nobody sees anything before its last record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub import: bool,
 }
 
 /// What the session is known by, replacing all of it but the number of messages, which is counted here.

@@ -112,7 +112,8 @@ fn one_of_each() -> Vec<Record> {
         }),
         Record::Detached(Detached { attachment_id: "a_1".into() }),
         Record::Adopted(Adopted { entry_id: "e_9".into() }),
-        Record::Begun(Begun { session_id: "s_1/ü".into(), born: Born([3; 16]) }),
+        Record::Begun(Begun { session_id: "s_1/ü".into(), born: Born([3; 16]), import: false }),
+        Record::Begun(Begun { session_id: "s_2".into(), born: Born([4; 16]), import: true }),
         Record::MetaPut(MetaPut {
             meta: SessionMeta {
                 session_id: "s_1".into(),

@@ -36,7 +36,7 @@ impl SessionState {
         if self.relink {
             self.relink(&mut faults);
         }
-        if !self.exists && self.damaged_lines > 0 && !self.nodes.is_empty() {
+        if !self.exists && !self.importing && self.damaged_lines > 0 && !self.nodes.is_empty() {
             self.make_up_meta();
             faults.push(StateFault::NoBeginning);
         }
@@ -161,7 +161,9 @@ impl SessionState {
             faults.push(StateFault::SecondBeginning);
             return;
         }
-        if self.inherited == 0 {
+        // Entries that were put before are those of the session only when an import put them, and has ended.
+        let imported = std::mem::take(&mut self.importing) && self.born() == created.born;
+        if self.inherited == 0 && !imported {
             self.forget_entries();
         }
         self.exists = true;

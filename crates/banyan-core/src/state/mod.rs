@@ -62,6 +62,8 @@ pub struct SessionState {
     damaged_lines: u64,
     /// The leaf at the last damaged line, once there was one.
     leaf_at_damage: Option<Option<NodeIx>>,
+    /// An import puts entries that are nobody's before it has ended.
+    importing: bool,
     /// A legacy leaf was set and no meta has followed yet.
     legacy_leaf_pending: bool,
     inherited: u32,
@@ -105,6 +107,7 @@ impl SessionState {
             attachments: BTreeMap::new(),
             damaged_lines: 0,
             leaf_at_damage: None,
+            importing: false,
             legacy_leaf_pending: false,
             inherited: 0,
         }
@@ -113,6 +116,11 @@ impl SessionState {
     /// False while nothing says that there is such a session: no records, or entries of a crashed session-manager only.
     pub fn exists(&self) -> bool {
         self.exists
+    }
+
+    /// True while an import has put a part of the session. If nobody is at it any more, the part is of no use.
+    pub fn is_importing(&self) -> bool {
+        self.importing
     }
 
     /// The session's id.

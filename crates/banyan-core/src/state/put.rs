@@ -22,6 +22,7 @@ impl SessionState {
         self.sources[0].session_id = begun.session_id.clone();
         self.sources[0].born = begun.born;
         self.meta_mut().session_id = begun.session_id.clone();
+        self.importing = begun.import;
     }
 
     pub(super) fn put_meta(&mut self, meta: &SessionMeta, seq: u64, place: Place) {
@@ -30,6 +31,7 @@ impl SessionState {
             && (&known.title, &known.description, &known.metadata)
                 == (&meta.title, &meta.description, &meta.metadata);
         self.exists = true;
+        self.importing = false;
         if self.meta.status != meta.status {
             self.note_status(seq, meta.status);
         }

@@ -72,6 +72,8 @@ impl SessionState {
             attachments,
             damaged_lines,
             leaf_at_damage,
+            // Only what is a session gets an image.
+            importing: _,
             legacy_leaf_pending,
             inherited,
         } = self;

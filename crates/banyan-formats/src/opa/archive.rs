@@ -120,7 +120,7 @@ pub struct Policy {
     pub bare_signatures: bool,
 }
 
-impl<R: Read + Seek> Archive<R> {
+impl<R: Read + Seek + Send> Archive<R> {
     /// Reads an archive to its end and refuses it for whatever is wrong with it. Nothing has to be undone afterwards.
     pub fn open(reader: R, policy: &Policy) -> Result<Self, Error> {
         let archive = Self::examine(reader, &policy.limits)?;
@@ -201,7 +201,7 @@ impl<R: Read + Seek> Archive<R> {
     /// The messages as entries, in their order. The caller says which attachment was made of which file.
     pub fn messages<'a>(
         &'a self,
-        attachment: impl FnMut(&File) -> Option<AttachmentId> + 'a,
+        attachment: impl FnMut(&File) -> Option<AttachmentId> + Send + 'a,
     ) -> Result<Messages<'a, R>, Error> {
         Messages::new(self, Box::new(attachment))
     }

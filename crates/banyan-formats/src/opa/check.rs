@@ -23,7 +23,7 @@ const BUFFER: usize = 128 << 10;
 const LISTED: usize = 10;
 
 /// Reads an archive to its end.
-pub(crate) fn check<R: Read + Seek>(reader: R, limits: &Limits) -> Result<Archive<R>, Error> {
+pub(crate) fn check<R: Read + Seek + Send>(reader: R, limits: &Limits) -> Result<Archive<R>, Error> {
     let zip = Container::open(reader, limits)?;
     let Some(entry) = zip.find(MANIFEST) else {
         return Err(Error::refused(
@@ -74,7 +74,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of<R: Read + Seek>(
+    fn of<R: Read + Seek + Send>(
         manifest: &Manifest,
         zip: &Container<R>,
         remarks: &mut Vec<String>,
@@ -172,7 +172,7 @@ struct Pass<'a, R> {
     seen: Seen,
 }
 
-impl<R: Read + Seek> Pass<'_, R> {
+impl<R: Read + Seek + Send> Pass<'_, R> {
     /// Reads one entry to its end.
     fn read(&mut self, entry: &Stored, wanted: &[Algorithm]) -> Result<Digests, Error> {
         let name = entry.name.as_str();
@@ -277,7 +277,7 @@ fn collect(entry: &Stored, content: &mut impl Read, limit: u64) -> Result<Vec<u8
 }
 
 /// A source that leads outside refuses the archive; one that leads nowhere is a remark.
-fn check_sources<R: Read + Seek>(
+fn check_sources<R: Read + Seek + Send>(
     sources: &Sources,
     zip: &Container<R>,
     remarks: &mut Vec<String>,
@@ -301,7 +301,7 @@ fn check_sources<R: Read + Seek>(
     Ok(())
 }
 
-fn read_index<R: Read + Seek>(
+fn read_index<R: Read + Seek + Send>(
     index: Option<Vec<u8>>,
     zip: &Container<R>,
     remarks: &mut Vec<String>,
@@ -322,7 +322,7 @@ fn read_index<R: Read + Seek>(
     Ok(assets)
 }
 
-fn files<R: Read + Seek>(
+fn files<R: Read + Seek + Send>(
     zip: &Container<R>,
     layout: &Layout,
     sources: &Sources,
@@ -347,7 +347,7 @@ fn files<R: Read + Seek>(
 }
 
 /// The session's own records, and which of the visible files are no longer as they were with them.
-fn own_extension<R: Read + Seek>(
+fn own_extension<R: Read + Seek + Send>(
     info: &[u8],
     zip: &Container<R>,
     digests: &HashMap<String, Digests>,

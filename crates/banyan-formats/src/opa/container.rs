@@ -41,7 +41,7 @@ impl Stored {
     }
 }
 
-impl<R: Read + Seek> Container<R> {
+impl<R: Read + Seek + Send> Container<R> {
     /// Reads the directory, and refuses the archive for what is wrong with it.
     pub(crate) fn open(mut reader: R, limits: &Limits) -> Result<Self, Error> {
         let end = reader.seek(SeekFrom::End(0))?;
@@ -82,7 +82,7 @@ impl<R: Read + Seek> Container<R> {
     fn open_entry(&self, entry: &Stored, crc: Option<Crc>) -> Result<Content<'_>, Error> {
         let packed = self.zip.get_entry(entry.way).map_err(Error::of_zip)?.reader();
         let packed = BufReader::with_capacity(BUFFER, packed);
-        let inner: Box<dyn Read + '_> =
+        let inner: Box<dyn Read + Send + '_> =
             if entry.deflated { Box::new(DeflateDecoder::new(packed)) } else { Box::new(packed) };
         Ok(Content { inner, left: entry.size, crc, expected: entry.crc32 })
     }
@@ -130,7 +130,7 @@ impl<R: Read + Seek> Container<R> {
     }
 }
 
-fn list<R: Read + Seek>(
+fn list<R: Read + Seek + Send>(
     zip: &ZipArchive<Positioned<R>>,
     buffer: &mut [u8],
     limits: &Limits,
@@ -217,7 +217,7 @@ fn list<R: Read + Seek>(
 
 /// An entry's content, checked while it is read.
 pub struct Content<'a> {
-    inner: Box<dyn Read + 'a>,
+    inner: Box<dyn Read + Send + 'a>,
     left: u64,
     crc: Option<Crc>,
     expected: u32,
@@ -263,7 +263,7 @@ fn damaged(what: &str) -> io::Error {
 /// Reads at a place, of anything that can seek, so that entries can be read side by side.
 struct Positioned<R>(Mutex<R>);
 
-impl<R: Read + Seek> ReaderAt for Positioned<R> {
+impl<R: Read + Seek + Send> ReaderAt for Positioned<R> {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         let mut reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         reader.seek(SeekFrom::Start(at))?;

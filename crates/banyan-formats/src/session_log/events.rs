@@ -1,5 +1,7 @@
 //! The events of a turn: what a person said, what a model said, what tools gave back.
 
+use std::borrow::Cow;
+
 use banyan_model::{FunctionCallBlock, Json, Object, StopReason, ThinkingBlock, ToolState, Usage};
 use serde_json::Value;
 
@@ -29,7 +31,7 @@ impl Taker {
     pub(super) fn user(&mut self, record: &Record, own: Option<Own>) -> Result<(), String> {
         self.flush();
         self.of_turn(record);
-        let text = record.text("text").ok_or("the line has no `text`")?;
+        let text = record.word("text").ok_or("the line has no `text`")?;
         let said_at = own.as_ref().and_then(|own| own.said_at.or(own.timestamp)).unwrap_or(self.time);
         let rest = rest(record, &["text"])?;
         let draft = Draft { id: record.text("message_id"), own, time: self.time, rest };
@@ -176,16 +178,19 @@ impl Taker {
     }
 
     /// The message that a line continues, or a new one.
-    fn continued(&mut self, record: &Record) -> &mut Open {
+    fn continued(&mut self, record: &Record<'_>) -> &mut Open {
         self.of_turn(record);
-        let id = record.text("message_id");
-        let other = |open: &Open| open.id.is_some() && id.is_some() && open.id != id;
+        let id = record.word("message_id");
+        let other = |open: &Open| open.id.is_some() && id.is_some() && open.id.as_deref() != id.as_deref();
         if self.open.as_ref().is_some_and(other) {
             self.flush();
         }
-        let fresh = self.opened(record);
-        let open = self.open.get_or_insert(fresh);
-        open.id = open.id.take().or(id);
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => self.opened(record),
+        };
+        let open = self.open.insert(open);
+        open.id = open.id.take().or(id.map(Cow::into_owned));
         open
     }
 

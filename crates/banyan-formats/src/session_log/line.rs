@@ -14,7 +14,7 @@ const YEAR_9999: i64 = 253_402_300_799_999;
 
 impl Line {
     pub(super) fn new(seq: u64, time_ms: i64, kind: &str) -> Self {
-        let mut line = Self(Vec::with_capacity(256));
+        let mut line = Self(Vec::with_capacity(1024));
         line.0.extend_from_slice(b"{\"schema_version\":");
         line.json(&SCHEMA_VERSION);
         line.field("seq", &seq);

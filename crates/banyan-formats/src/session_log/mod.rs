@@ -5,6 +5,7 @@
 
 mod events;
 mod finish_reason;
+mod ids;
 mod line;
 mod parts;
 mod read;

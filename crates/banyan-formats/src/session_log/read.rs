@@ -1,9 +1,9 @@
 //! Lines are read one at a time; entries come out as soon as they are whole.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
-use banyan_model::{AttachmentMeta, EntryId, SessionEntry, SessionMeta};
+use banyan_model::{AttachmentMeta, EntryId, SessionEntry, SessionId, SessionMeta};
 
 use super::report::Report;
 use super::take::Taker;
@@ -82,6 +82,11 @@ impl<R: BufRead> Reader<R> {
         Ok(self.ready.pop_front())
     }
 
+    /// The session that the log is of, once a line has said it.
+    pub fn session_id(&self) -> Option<SessionId> {
+        self.taker.session_id().map(SessionId::from)
+    }
+
     /// What the log says about its session. Entries that were not taken are not read.
     pub fn finish(self) -> Log {
         self.taker.finish()
@@ -89,27 +94,18 @@ impl<R: BufRead> Reader<R> {
 
     /// Reads up to the next end of line, which is left out, and not more than a line may have.
     fn read_line(&mut self, line: &mut Vec<u8>) -> io::Result<Length> {
-        let mut length = 0_u64;
-        loop {
-            let chunk = match self.input.fill_buf() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                chunk => chunk?,
-            };
-            if chunk.is_empty() {
-                return Ok(self.measured(length, length == 0));
-            }
-            let end = chunk.iter().position(|byte| *byte == b'\n');
-            let part = &chunk[..end.unwrap_or(chunk.len())];
-            length += part.len() as u64;
-            if length <= self.longest as u64 {
-                line.extend_from_slice(part);
-            }
-            let used = end.map_or(chunk.len(), |end| end + 1);
-            self.input.consume(used);
-            if end.is_some() {
-                return Ok(self.measured(length, false));
-            }
+        let most = self.longest as u64 + 1;
+        let mut length = Read::take(&mut self.input, most).read_until(b'\n', line)? as u64;
+        let nothing = length == 0;
+        if line.last() == Some(&b'\n') {
+            line.pop();
+            length -= 1;
+        } else if length == most {
+            let skipped = self.input.skip_until(b'\n')? as u64;
+            // Whether the last of them is the end of the line is not told; it is, unless the log ends here.
+            length += skipped.saturating_sub(1);
         }
+        Ok(self.measured(length, nothing))
     }
 
     fn measured(&self, length: u64, nothing: bool) -> Length {

@@ -1,5 +1,6 @@
 //! One line that was read: an object, its fields in their order and as their text.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use banyan_model::{Json, Object, Revision};
@@ -14,7 +15,7 @@ pub(super) const ENVELOPE: [&str; 4] = ["schema_version", "seq", "time", "type"]
 
 /// A line of a log.
 #[derive(Debug)]
-pub(super) struct Record(Vec<(String, Box<RawValue>)>);
+pub(super) struct Record<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 /// What a line of ours says that the document has no field for.
 #[derive(Debug, Default, Deserialize)]
@@ -42,9 +43,9 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Str
     Option::deserialize(deserializer).map(Some)
 }
 
-impl Record {
+impl<'a> Record<'a> {
     /// Reads a line, or says why it cannot be.
-    pub(super) fn read(line: &[u8]) -> Result<Self, String> {
+    pub(super) fn read(line: &'a [u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8".to_owned())?;
         let record: Self =
             serde_json::from_str(text).map_err(|error| format!("the line is not a JSON object: {error}"))?;
@@ -56,14 +57,14 @@ impl Record {
             }
             _ => {}
         }
-        if record.text("type").is_none_or(|kind| kind.is_empty()) {
+        if record.word("type").is_none_or(|kind| kind.is_empty()) {
             return Err("the line has no `type`".to_owned());
         }
         Ok(record)
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&RawValue> {
-        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| &**value)
+    pub(super) fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| *value)
     }
 
     /// The value of a key, when it is a `T`.
@@ -72,7 +73,17 @@ impl Record {
     }
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
-        self.parse(key)
+        self.word(key).map(Cow::into_owned)
+    }
+
+    /// The same without a copy, where the text stands in the line as it is.
+    pub(super) fn word(&self, key: &str) -> Option<Cow<'a, str>> {
+        let value = self.get(key)?.get();
+        let text = value.strip_prefix('"')?.strip_suffix('"')?;
+        match text.contains('\\') {
+            true => serde_json::from_str(value).ok().map(Cow::Owned),
+            false => Some(Cow::Borrowed(text)),
+        }
     }
 
     pub(super) fn json(&self, key: &str) -> Option<Json> {
@@ -88,17 +99,21 @@ impl Record {
     /// Everything but these keys and the envelope, as one object in the same order.
     pub(super) fn rest(&self, without: &[&str]) -> Option<String> {
         let kept = |key: &str| !ENVELOPE.contains(&key) && !without.contains(&key);
-        object_text(self.0.iter().filter(|(key, _)| kept(key)).map(|(key, value)| (key.as_str(), &**value)))
+        object_text(self.fields().filter(|(key, _)| kept(key)))
     }
 
     /// The same as an object; empty when there is nothing.
     pub(super) fn rest_object(&self, without: &[&str]) -> Result<Object, String> {
+        let is_known = |key: &str| ENVELOPE.contains(&key) || without.contains(&key);
+        if self.fields().all(|(key, _)| is_known(key)) {
+            return Ok(Object::new());
+        }
         let text = self.rest(without).unwrap_or_default();
         serde_json::from_str(&text).map_err(|error| format!("the line has a value that cannot be kept: {error}"))
     }
 
     pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &RawValue)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), &**value))
+        self.0.iter().map(|(key, value)| (key.as_ref(), *value))
     }
 }
 
@@ -117,21 +132,21 @@ pub(super) fn object_text<'a>(fields: impl Iterator<Item = (&'a str, &'a RawValu
     Some(text)
 }
 
-impl<'de> Deserialize<'de> for Record {
+impl<'de> Deserialize<'de> for Record<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Fields;
 
         impl<'de> Visitor<'de> for Fields {
-            type Value = Record;
+            type Value = Record<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Record, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Record<'de>, A::Error> {
+                let mut fields = Vec::with_capacity(12);
+                while let Some((Key(key), value)) = map.next_entry()? {
+                    fields.push((key, value));
                 }
                 Ok(Record(fields))
             }
@@ -141,13 +156,17 @@ impl<'de> Deserialize<'de> for Record {
     }
 }
 
+/// A key, which stands in the line as it is unless something in it is escaped.
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// Whether a file that begins with these bytes is a session log: one of its first whole lines is an event of one.
 pub fn recognise(beginning: &[u8]) -> bool {
     let beginning = beginning.strip_prefix(b"\xef\xbb\xbf").unwrap_or(beginning);
     let is_event = |line: &[u8]| {
         Record::read(line).is_ok_and(|record| {
             record.parse::<u64>("schema_version").is_some()
-                && record.text("type").is_some_and(|word| kind::ALL.contains(&word.as_str()))
+                && record.word("type").is_some_and(|word| kind::ALL.contains(&word.as_ref()))
         })
     };
     // A first line that is longer than what was read has its envelope first.

@@ -1,6 +1,6 @@
 //! What lines mean: events are put together into entries, whoever wrote them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use banyan_model::{
     AgentMessage, AttachmentMeta, CustomEntry, EntryId, Json, MessageEntry, Object, Raw, Revision, SessionEntry,
@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::events::Open;
+use super::ids::Ids;
 use super::kind;
 use super::read::Log;
 use super::record::{Own, Record};
@@ -31,7 +32,7 @@ pub(super) struct Taker {
     report: Report,
     /// The assistant message that is being told.
     pub(super) open: Option<Open>,
-    seen: HashSet<EntryId>,
+    seen: Ids,
     /// The newest entry of the path.
     pub(super) before: Option<EntryId>,
     /// The turn of the newest line.
@@ -120,6 +121,11 @@ impl Taker {
         self.given.drain(..)
     }
 
+    /// The session that a line has named.
+    pub(super) fn session_id(&self) -> Option<&str> {
+        self.meta.as_ref().map(|meta| meta.id.as_str())
+    }
+
     pub(super) fn finish(mut self) -> Log {
         let fallback = self.fallback_id.take().unwrap_or_else(|| hashed("session", &[b""]));
         let meta = self.meta.take().unwrap_or_else(|| {
@@ -151,14 +157,15 @@ impl Taker {
         if record.get("schema_version").is_none() {
             self.invented("the line has no schema_version; it is read as version 1");
         }
-        let time = record.text("time").and_then(|time| milliseconds(&time));
+        let time = record.word("time").and_then(|time| milliseconds(&time));
         let time = time.or_else(|| record.parse::<i64>("time"));
         if time.is_none() {
             self.invented("the line has no time; that of the line before is taken");
         }
         self.time = time.unwrap_or(self.time);
         self.first_time.get_or_insert(self.time);
-        match (record.parse::<u64>("seq"), self.last_seq) {
+        let seq = record.parse::<u64>("seq");
+        match (seq, self.last_seq) {
             (Some(seq), Some(last)) if seq <= last => {
                 self.invented(format!("seq {seq} comes after {last}; the order of the lines is taken"));
             }
@@ -170,12 +177,12 @@ impl Taker {
             _ => {}
         }
         self.unread = 0;
-        self.last_seq = record.parse::<u64>("seq").or(self.last_seq);
+        self.last_seq = seq.or(self.last_seq);
     }
 
     fn record(&mut self, record: &Record) -> Result<(), String> {
-        let word = record.text("type").unwrap_or_default();
-        let own = match word.as_str() {
+        let word = record.word("type").unwrap_or_default();
+        let own = match word.as_ref() {
             kind::SESSION_META => return self.session_meta(record),
             kind::ENTRY => return self.whole(record),
             kind::REDACTIONS => return Ok(()),
@@ -184,7 +191,7 @@ impl Taker {
         if own.as_ref().is_some_and(|own| own.derived) {
             return Ok(());
         }
-        match word.as_str() {
+        match word.as_ref() {
             kind::USER => self.user(record, own),
             kind::ASSISTANT_STARTED => self.assistant_started(record),
             kind::REASONING_FINISHED => self.reasoning_finished(record),
@@ -239,6 +246,9 @@ impl Taker {
         let entry = record.get("entry").ok_or("the line has no `entry`")?;
         let entry: SessionEntry =
             serde_json::from_str(entry.get()).map_err(|error| format!("`entry` cannot be read: {error}"))?;
+        if let SessionEntry::Message(entry) = &entry {
+            entry.message.parse().map_err(|error| format!("`entry` cannot be read: {}", error.message))?;
+        }
         self.flush();
         let (id, on_path) = (entry.id().clone(), record.parse::<bool>("on_path") == Some(true));
         if self.give(entry) && on_path {
@@ -289,7 +299,6 @@ impl Taker {
     /// The entry around what a line tells.
     fn place(&mut self, draft: Draft, word: &str) -> Placed {
         let id = self.id_for(draft.id, word);
-        let turn = self.turn.clone();
         match draft.own {
             Some(own) => {
                 let parent_id =
@@ -300,8 +309,9 @@ impl Taker {
             None => {
                 let mut log = Object::new();
                 let named = self.before.is_none() || word == kind::USER;
-                if let Some(turn) = turn.filter(|turn| named && *turn != identity::interaction_id(&id)) {
-                    log.insert(TURN_ID.to_owned(), Value::String(turn));
+                let turn = self.turn.as_ref().filter(|turn| named && **turn != identity::interaction_id(&id));
+                if let Some(turn) = turn {
+                    log.insert(TURN_ID.to_owned(), Value::String(turn.clone()));
                 }
                 if !draft.rest.is_empty() {
                     log.insert("more".to_owned(), Value::Object(draft.rest));
@@ -339,11 +349,13 @@ impl Taker {
 
     /// Gives an entry, with its parent put right. Says whether it is new.
     fn give(&mut self, mut entry: SessionEntry) -> bool {
-        if entry.id().is_empty() || self.seen.contains(entry.id()) {
+        // Most entries follow the one before them, which needs no search.
+        let is_known = |parent: &EntryId| Some(parent) == self.before.as_ref() || self.seen.contains(parent);
+        let lost = entry.parent_id().is_some_and(|parent| !is_known(parent));
+        if entry.id().is_empty() || !self.seen.insert(entry.id()) {
             self.report.aside(self.line, format!("entry `{}` is in the log already", entry.id()));
             return false;
         }
-        let lost = entry.parent_id().is_some_and(|parent| !self.seen.contains(parent));
         if lost {
             let note = format!(
                 "what entry `{}` follows is not in the log; it is put after the entry before it",
@@ -355,14 +367,15 @@ impl Taker {
                 SessionEntry::Custom(entry) => entry.parent_id.clone_from(&self.before),
             }
         }
-        self.seen.insert(entry.id().clone());
         self.given.push(entry);
         true
     }
 
     pub(super) fn of_turn(&mut self, record: &Record) {
-        if let Some(turn) = record.text(TURN_ID) {
-            self.turn = Some(turn);
+        if let Some(turn) = record.word(TURN_ID)
+            && self.turn.as_deref() != Some(&*turn)
+        {
+            self.turn = Some(turn.into_owned());
         }
     }
 

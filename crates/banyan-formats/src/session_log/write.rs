@@ -14,8 +14,8 @@ use super::parts::{Assistant, ToolResult, shown, user};
 use super::record::{ENVELOPE, Record};
 use super::{finish_reason, kind};
 use crate::audit::{self, Facts};
-use crate::history::milliseconds;
-use crate::history::rfc3339;
+use crate::body::Body;
+use crate::history::{Entry, milliseconds, rfc3339};
 use crate::redact::Finding;
 use crate::turns::{Outlook, Turns};
 
@@ -67,12 +67,13 @@ impl<W: Write> Writer<W> {
     /// Writes an entry of the active path.
     pub fn on_path(&mut self, entry: &SessionEntry) -> io::Result<()> {
         self.rename_until(entry.timestamp())?;
-        if let Some(over) = self.turns.push(entry) {
+        let read = Entry::from(entry);
+        if let Some(over) = self.turns.push_read(entry, &read) {
             self.settle(&over)?;
         }
         self.time = entry.timestamp();
         match entry {
-            SessionEntry::Message(message) => self.message(entry, message)?,
+            SessionEntry::Message(message) => self.message(entry, message, &read.body)?,
             SessionEntry::Custom(custom) => self.custom(entry, custom)?,
         }
         self.before = Some(entry.id().clone());
@@ -128,15 +129,17 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn message(&mut self, entry: &SessionEntry, stored: &MessageEntry) -> io::Result<()> {
-        let Ok(message) = stored.message.parse() else { return self.whole(entry) };
+    fn message(&mut self, entry: &SessionEntry, stored: &MessageEntry, body: &Body) -> io::Result<()> {
+        let Body::Message(message) = body else { return self.whole(entry) };
         let own = self.own(entry, message.timestamp());
-        let same = |made: AgentMessage| Raw::of(&made).is_ok_and(|made| made == stored.message);
+        let same = |made: AgentMessage| {
+            serde_json::to_string(&made).is_ok_and(|made| made.as_str() == stored.message.get())
+        };
         let own = |told: AgentMessage| match same(told) {
             true => own,
             false => OwnFields { message: Some(stored.message.clone()), ..own },
         };
-        match &message {
+        match &**message {
             AgentMessage::User(said) => {
                 let text = shown(&said.content);
                 let mut line = self.of_turn(kind::USER);

@@ -60,15 +60,19 @@ impl Turns {
 
     /// Takes the next entry of the path. Gives the turn that is over by it, if one is.
     pub fn push(&mut self, entry: &SessionEntry) -> Option<Turn> {
-        let read = Entry::from(entry);
-        let over = begins(&read, self.open.is_some()).then(|| {
+        self.push_read(entry, &Entry::from(entry))
+    }
+
+    /// The same for an entry that was read already.
+    pub(crate) fn push_read(&mut self, entry: &SessionEntry, read: &Entry) -> Option<Turn> {
+        let over = begins(read, self.open.is_some()).then(|| {
             let over = self.open.take().map(|open| open.close(None));
-            self.open = Some(Open::begin(&read, entry, &self.facts));
+            self.open = Some(Open::begin(read, entry, &self.facts));
             over
         });
         self.learn_from(entry.id(), &read.body, entry.origin());
         if let Some(open) = &mut self.open {
-            open.take(&read);
+            open.take(read);
             open.know(&self.facts);
         }
         over.flatten()

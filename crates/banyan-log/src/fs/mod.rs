@@ -183,6 +183,15 @@ impl FsLog {
         Ok(())
     }
 
+    /// Writes what is committed to a session's file, without a flush, so that it is not held. Whoever writes much at a time asks for it.
+    pub fn write_out(&self, session: &SessionId) -> Result<(), LogError> {
+        let writing = LogError::io(format!("writing {}", layout::session(session)));
+        match self.find(At::Live(session))? {
+            Some(file) => file.write_out().map(drop).map_err(writing),
+            None => Ok(()),
+        }
+    }
+
     /// Length and time of change of a session's file, for telling whether somebody else wrote to it.
     pub fn stamp(&self, at: At<'_>) -> Result<Option<(u64, u64)>, LogError> {
         let path = self.path(at);

@@ -1,12 +1,13 @@
-//! Sessions out of files: one source a file here, and one line in [`SOURCES`].
+//! Sessions out of files: one source a file here.
 //!
-//! A source says whether a file is one of its own by the file's first bytes, and reads it into sessions. Each session is then
-//! taken in by one commit, or not at all. Ids are the file's own or follow from it, so the same file twice changes nothing.
+//! A file is known by its first bytes. Its session is taken in whole or not at all, however large it is ([`taking`]). Ids are the
+//! file's own or follow from it, so the same file twice changes nothing.
 
 mod batch;
 mod ocp_context;
 mod opa;
 mod session_log;
+mod taking;
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, Read, Seek};
@@ -19,7 +20,7 @@ use banyan_core::state::NodeIx;
 use banyan_log::SessionLog;
 use banyan_model::{
     AttachmentMeta, EntryId, Error, ImportNote, ImportResponse, ImportedSession, ImportedSignature, LastTold,
-    Object, SessionEntry, SessionId,
+    Object, SessionEntry, SessionId, SessionMeta,
 };
 
 use crate::attachments::{content_of, content_of_stream};
@@ -27,6 +28,7 @@ use crate::bodies::{Body, Wanted};
 use crate::commit::Held;
 use crate::store::Store;
 use crate::{Banyan, Incoming, Taken};
+use taking::Taking;
 
 /// A file to read. Some are read from their end.
 pub trait Input: BufRead + Seek + Send {}
@@ -43,26 +45,12 @@ pub enum Mode {
     DryRun,
 }
 
-/// A form of file that sessions can be read from.
-pub(crate) struct Source {
-    /// What it is called.
-    name: &'static str,
-    /// Whether a file that begins like this is one.
-    recognise: fn(&[u8]) -> bool,
-    /// Reads it. Content of attachments goes into the store on the way.
-    read: Reading,
-}
-
-/// Reads the sessions of a file. In a dry run nothing is stored.
-type Reading = fn(&Banyan, &mut dyn Input, Mode) -> Result<Vec<Found>, Error>;
-
-/// All forms, in the order in which a file is tried.
-pub(crate) const SOURCES: &[Source] = &[session_log::SOURCE, opa::SOURCE];
-
-/// A session that was found in a file.
+/// What is known of a session once its file was read to its end.
 pub(crate) struct Found {
-    /// The session, without its attachments.
-    pub(crate) incoming: Incoming,
+    /// What it is known by.
+    pub(crate) meta: SessionMeta,
+    /// The entry that its active path ends in.
+    pub(crate) active_leaf: Option<EntryId>,
     /// Its attachments.
     pub(crate) attachments: Vec<(AttachmentMeta, Arc<Staged>)>,
     /// What had to be made up.
@@ -86,13 +74,9 @@ pub struct Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        let Some(hash) = &self.pinned else { return };
-        let store = &self.banyan.store;
-        store.log.unpin_blob(hash);
-        // An import that was refused leaves nothing behind. What cannot be removed now goes when the store is opened next.
-        if let Ok(known) = blake3::Hash::from_hex(hash) {
-            let unused = || store.catalogue.blob_users(&known).is_ok_and(|users| users == 0);
-            let _ = store.log.remove_blob(hash, &unused);
+        // An import that was refused leaves nothing behind.
+        if let Some(hash) = &self.pinned {
+            self.banyan.store.forget_content(hash);
         }
     }
 }
@@ -115,14 +99,14 @@ impl Banyan {
         if banyan_formats::batch::recognise(&beginning) {
             return batch::import(self, input, mode).await;
         }
-        let Some(source) = SOURCES.iter().find(|source| (source.recognise)(&beginning)) else {
+        let (name, session) = if banyan_formats::session_log::recognise(&beginning) {
+            (session_log::NAME, session_log::import(self, input, mode).await?)
+        } else if opa::recognise(&beginning) {
+            (opa::NAME, opa::import(self, input, mode).await?)
+        } else {
             return ocp_context::import(self, &beginning, input, mode).await;
         };
-        let mut sessions = Vec::new();
-        for found in (source.read)(self, input, mode)? {
-            sessions.push(self.take_found(found, mode).await?);
-        }
-        Ok(ImportResponse { format: source.name.to_owned(), dry_run: mode == Mode::DryRun, sessions })
+        Ok(ImportResponse { format: name.to_owned(), dry_run: mode == Mode::DryRun, sessions: vec![session] })
     }
 
     /// Takes in a session that comes from elsewhere, with its ids, times, revisions and branches, all or nothing. What is
@@ -194,18 +178,20 @@ impl Banyan {
         }
         Ok(Staged { banyan: self.clone(), content, pinned })
     }
+}
 
-    async fn take_found(&self, found: Found, mode: Mode) -> Result<ImportedSession, Error> {
-        let Found { mut incoming, attachments, mut invented, not_placed, more_notes, remarks, signature } = found;
-        let (session_id, title) = (incoming.meta.session_id.clone(), incoming.meta.title.clone());
-        incoming.attachments = attachments
-            .iter()
-            .map(|(attachment, staged)| Attached {
-                attachment: attachment.clone(),
-                blob: staged.content.blob.clone(),
-            })
-            .collect();
-        let (taken, replaced) = self.take_in(incoming, mode).await?;
+impl Found {
+    /// Ends the import of a session whose entries were taken, and says what came of it.
+    async fn take(self, taking: Taking<'_>) -> Result<ImportedSession, Error> {
+        let Self { meta, active_leaf, attachments, mut invented, not_placed, more_notes, remarks, signature } =
+            self;
+        let (session_id, title) = (meta.session_id.clone(), meta.title.clone());
+        let attached = attachments.iter().map(|(attachment, staged)| Attached {
+            attachment: attachment.clone(),
+            blob: staged.content.blob.clone(),
+        });
+        let incoming = Incoming { meta, entries: Vec::new(), active_leaf, attachments: attached.collect() };
+        let (taken, replaced) = taking.finish(incoming).await?;
         invented.extend(replaced.into_iter().filter(|_| taken.created).map(|key| ImportNote {
             place: "metadata".to_owned(),
             note: format!("`{key}` is that of the one who imports"),
@@ -304,7 +290,6 @@ fn beginning_of(input: &mut dyn Input) -> Result<Vec<u8>, Error> {
 
 /// A file that is nothing known.
 fn unknown() -> Error {
-    let names = SOURCES.iter().map(|source| source.name).chain([ocp_context::NAME]);
-    let names = names.collect::<Vec<_>>().join(", ");
+    let names = [session_log::NAME, opa::NAME, ocp_context::NAME].join(", ");
     Error::invalid_request(format!("the file is none that can be imported; there is {names}"))
 }

@@ -7,33 +7,30 @@ use std::sync::Arc;
 
 use banyan_formats::history::milliseconds;
 use banyan_formats::opa::{Archive, Coverage, File, Imported, Kind, Policy, Report};
-use banyan_formats::session_log;
 use banyan_model::*;
 use serde_json::Value;
 
-use super::session_log::note;
-use super::{Found, Input, Mode, Source, Staged};
+use super::session_log::{note, session_named_in, take_entries};
+use super::taking::Taking;
+use super::{Found, Input, Mode, Staged};
 use crate::clock::now_ms;
 use crate::export::SESSION_RECORDS;
-use crate::{Banyan, Incoming, WalkOrder, Walked};
+use crate::{Banyan, WalkOrder, Walked};
 
-pub(super) const SOURCE: Source = Source { name: "opa", recognise, read: read_archive };
+pub(super) const NAME: &str = "opa";
 
-/// Entries are held until they are committed together, so there is a bound on them: bytes of all messages.
-const ENTRIES: u64 = 512 << 20;
-
-fn recognise(beginning: &[u8]) -> bool {
+pub(super) fn recognise(beginning: &[u8]) -> bool {
     beginning.starts_with(b"PK\x03\x04") || beginning.starts_with(b"PK\x05\x06")
 }
 
-fn read_archive(banyan: &Banyan, input: &mut dyn Input, mode: Mode) -> Result<Vec<Found>, Error> {
+pub(super) async fn import(banyan: &Banyan, input: &mut dyn Input, mode: Mode) -> Result<ImportedSession, Error> {
     let archive = Archive::open(input, &Policy::default()).map_err(refused)?;
     let staged = stage(banyan, &archive, mode)?;
-    let mut found = match archive.extension() {
+    let (mut found, taking) = match archive.extension() {
         Some(records) if records.is_true() && records.files.iter().any(|name| name == SESSION_RECORDS) => {
-            restored(&archive, &staged)?
+            restored(banyan, mode, &archive, &staged).await?
         }
-        _ => told(banyan, &archive, &staged)?,
+        _ => told(banyan, mode, &archive, &staged).await?,
     };
     let signature = archive.signature();
     found.remarks.extend(archive.remarks().iter().cloned());
@@ -45,7 +42,7 @@ fn read_archive(banyan: &Banyan, input: &mut dyn Input, mode: Mode) -> Result<Ve
         },
         signer: signature.signer.as_ref().map(|signer| signer.subject.clone()),
     });
-    Ok(vec![found])
+    found.take(taking).await
 }
 
 fn refused(error: banyan_formats::opa::Error) -> Error {
@@ -59,7 +56,7 @@ fn refused(error: banyan_formats::opa::Error) -> Error {
 type Contents = HashMap<String, Arc<Staged>>;
 
 /// Puts the files of an archive into the store. Nothing is stored when one of them is too large.
-fn stage<R: Read + Seek>(banyan: &Banyan, archive: &Archive<R>, mode: Mode) -> Result<Contents, Error> {
+fn stage<R: Read + Seek + Send>(banyan: &Banyan, archive: &Archive<R>, mode: Mode) -> Result<Contents, Error> {
     let most = banyan.store.settings.limits().max_attachment_bytes;
     let files = || archive.files().iter().filter(|file| is_kept(file));
     if let Some(File { path, size, .. }) = files().find(|file| file.size > most) {
@@ -84,33 +81,16 @@ fn is_kept(file: &File) -> bool {
     }
 }
 
-fn too_much(size: u64) -> Result<(), Error> {
-    match size > ENTRIES {
-        true => Err(Error::too_large(format!(
-            "the archive has more than {ENTRIES} bytes of messages, which is the most that is taken at once"
-        ))),
-        false => Ok(()),
-    }
-}
-
-fn size_of(entry: &SessionEntry) -> u64 {
-    match entry {
-        SessionEntry::Message(entry) => entry.message.get().len() as u64,
-        SessionEntry::Custom(entry) => entry.data.get().len() as u64,
-    }
-}
-
 /// The session as it was: branches, revisions, ids and times.
-fn restored<R: Read + Seek>(archive: &Archive<R>, staged: &Contents) -> Result<Found, Error> {
-    let records = archive.read_extension(SESSION_RECORDS).map_err(refused)?;
-    let mut reader = session_log::Reader::new(BufReader::new(records));
-    let (mut entries, mut size) = (Vec::new(), 0);
-    while let Some(entry) = reader.next_entry().map_err(super::unreadable)? {
-        size += size_of(&entry);
-        too_much(size)?;
-        entries.push(entry);
-    }
-    let log = reader.finish();
+async fn restored<'a, R: Read + Seek + Send>(
+    banyan: &'a Banyan,
+    mode: Mode,
+    archive: &Archive<R>,
+    staged: &Contents,
+) -> Result<(Found, Taking<'a>), Error> {
+    let records = || archive.read_extension(SESSION_RECORDS).map_err(refused);
+    let mut taking = Taking::new(banyan, session_named_in(BufReader::new(records()?))?, mode);
+    let log = take_entries(&mut taking, records()?).await?;
     let by_content: HashMap<&str, &Arc<Staged>> =
         staged.values().map(|staged| (staged.content().sha256.as_str(), staged)).collect();
     let mut not_placed: Vec<ImportNote> = log.report.aside.iter().map(note).collect();
@@ -124,41 +104,45 @@ fn restored<R: Read + Seek>(archive: &Archive<R>, staged: &Contents) -> Result<F
             }),
         }
     }
-    Ok(Found {
-        incoming: Incoming { meta: log.meta, entries, active_leaf: log.active_leaf, attachments: Vec::new() },
+    let found = Found {
+        meta: log.meta,
+        active_leaf: log.active_leaf,
         attachments,
         invented: log.report.invented.iter().map(note).collect(),
         not_placed,
         more_notes: log.report.more,
         remarks: vec!["the session's own records were taken: branches, revisions and ids are as they were".into()],
         signature: None,
-    })
+    };
+    Ok((found, taking))
 }
 
 /// The session that the history and the prompt tell.
-fn told<R: Read + Seek>(banyan: &Banyan, archive: &Archive<R>, staged: &Contents) -> Result<Found, Error> {
+async fn told<'a, R: Read + Seek + Send>(
+    banyan: &'a Banyan,
+    mode: Mode,
+    archive: &Archive<R>,
+    staged: &Contents,
+) -> Result<(Found, Taking<'a>), Error> {
     let session_id = archive.session_id();
     let changed = archive.extension().map(|records| records.changed.clone()).unwrap_or_default();
     let mut there = There::of(banyan, &session_id, !changed.is_empty())?;
     let kept = |file: &File| staged.contains_key(&file.path).then(|| file.attachment_id());
+    let mut times = Times::of(archive)?;
+    let mut taking = Taking::new(banyan, session_id.clone(), mode);
+    let mut message_count = 0;
     let mut messages = archive.messages(kept).map_err(refused)?;
-    let (mut made, mut size) = (Vec::new(), 0);
     while let Some(imported) = messages.next().transpose().map_err(refused)? {
-        let entry = there.place(imported)?;
-        size += entry.message.get().len() as u64;
-        too_much(size)?;
-        made.push(entry);
+        taking.push(SessionEntry::Message(times.note(there.place(imported)?))).await?;
+        message_count += 1;
     }
     if let Some(prompt) = messages.prompt() {
-        made.push(there.place(prompt)?);
+        taking.push(SessionEntry::Message(times.note(there.place(prompt)?))).await?;
+        message_count += 1;
     }
     let Report { invented, unplaced, unplaced_count, .. } = messages.report().clone();
     drop(messages);
 
-    let times = Times::of(archive, &made);
-    for entry in made.iter_mut().filter(|entry| entry.timestamp == 0) {
-        entry.timestamp = times.created;
-    }
     let counted = |(field, times): (&str, u64)| {
         let of = if times == 1 { "1 message".to_owned() } else { format!("{times} messages") };
         ImportNote { place: "history".to_owned(), note: format!("`{field}` of {of}") }
@@ -184,7 +168,6 @@ fn told<R: Read + Seek>(banyan: &Banyan, archive: &Archive<R>, staged: &Contents
             "changed since the session's own records were written, so they were left aside: {changed}"
         ));
     }
-    let active_leaf = made.last().map(|entry| entry.id.clone());
     let meta = SessionMeta {
         title: archive.manifest().get("Title").unwrap_or_default().to_owned(),
         description: archive.manifest().get("Description").unwrap_or_default().to_owned(),
@@ -192,28 +175,25 @@ fn told<R: Read + Seek>(banyan: &Banyan, archive: &Archive<R>, staged: &Contents
         status_reason: None,
         metadata: Some(metadata(archive, staged)),
         forked_from: None,
-        message_count: made.len() as u64,
+        message_count,
         created_at: times.created,
-        updated_at: times.updated,
+        updated_at: times.updated(),
         session_id: session_id.clone(),
     };
-    Ok(Found {
-        incoming: Incoming {
-            meta,
-            entries: made.into_iter().map(SessionEntry::Message).collect(),
-            active_leaf,
-            attachments: Vec::new(),
-        },
+    let found = Found {
+        meta,
+        active_leaf: there.last,
         attachments: attachments(archive, staged, &session_id, times.created),
         invented,
         not_placed,
         more_notes,
         remarks,
         signature: None,
-    })
+    };
+    Ok((found, taking))
 }
 
-fn attachments<R: Read + Seek>(
+fn attachments<R: Read + Seek + Send>(
     archive: &Archive<R>,
     staged: &Contents,
     session_id: &SessionId,
@@ -236,7 +216,7 @@ fn attachments<R: Read + Seek>(
 }
 
 /// What no message holds, and where the data was.
-fn metadata<R: Read + Seek>(archive: &Archive<R>, staged: &Contents) -> Object {
+fn metadata<R: Read + Seek + Send>(archive: &Archive<R>, staged: &Contents) -> Object {
     let mut opa = archive.session_metadata();
     let data = archive.files().iter().filter(|file| matches!(file.kind, Kind::Data | Kind::Index));
     let data: Object = data
@@ -252,22 +232,43 @@ fn metadata<R: Read + Seek>(archive: &Archive<R>, staged: &Contents) -> Object {
 /// When the session began and last changed.
 struct Times {
     created: i64,
-    updated: i64,
+    /// When it says that it last changed.
+    updated: Option<i64>,
+    /// The latest time of a message.
+    latest: Option<i64>,
     invented: bool,
 }
 
 impl Times {
-    fn of<R: Read + Seek>(archive: &Archive<R>, entries: &[MessageEntry]) -> Self {
+    fn of<R: Read + Seek + Send>(archive: &Archive<R>) -> Result<Self, Error> {
         let history = archive.history();
         let said = |text: Option<&String>| text.and_then(|text| milliseconds(text));
-        let times = || entries.iter().map(|entry| entry.timestamp).filter(|time| *time != 0);
-        let created = said(history.and_then(|history| history.created_at.as_ref()))
-            .or_else(|| archive.manifest().get("Created-At").and_then(milliseconds))
-            .or_else(|| times().next());
-        let updated = said(history.and_then(|history| history.updated_at.as_ref())).or_else(|| times().max());
-        let invented = created.is_none();
-        let created = created.unwrap_or_else(now_ms);
-        Self { created, updated: updated.unwrap_or(created).max(created), invented }
+        let mut created = said(history.and_then(|history| history.created_at.as_ref()))
+            .or_else(|| archive.manifest().get("Created-At").and_then(milliseconds));
+        if created.is_none() {
+            // Messages before the first that has a time have the session's, so it must be known before they are taken.
+            let time_of = |imported: Imported| Some(imported.message.timestamp()).filter(|time| *time != 0);
+            let mut messages = archive.messages(|_| None).map_err(refused)?;
+            while let (None, Some(imported)) = (created, messages.next().transpose().map_err(refused)?) {
+                created = time_of(imported);
+            }
+            created = created.or_else(|| messages.prompt().and_then(time_of));
+        }
+        let updated = said(history.and_then(|history| history.updated_at.as_ref()));
+        Ok(Self { created: created.unwrap_or_else(now_ms), updated, latest: None, invented: created.is_none() })
+    }
+
+    /// Notes the time of an entry, and gives it one if it has none.
+    fn note(&mut self, mut entry: MessageEntry) -> MessageEntry {
+        match entry.timestamp {
+            0 => entry.timestamp = self.created,
+            time => self.latest = self.latest.max(Some(time)),
+        }
+        entry
+    }
+
+    fn updated(&self) -> i64 {
+        self.updated.or(self.latest).unwrap_or(self.created).max(self.created)
     }
 }
 

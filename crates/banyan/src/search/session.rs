@@ -1,6 +1,7 @@
 //! Indexing what a session says: all of it, or what is new.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use banyan_core::NodeKind;
@@ -39,29 +40,48 @@ struct Plan {
 /// So many entries are read at a time.
 const AT_ONCE: usize = 128;
 
+/// So many entries are planned at a time, which takes more memory than the session itself.
+const PLANNED: usize = 4096;
+
 impl Indexer {
     /// Takes everything out that a session says, and puts it in again, if the session is there.
     pub(super) fn index_anew(&mut self, store: &Arc<Store>, id: &SessionId) -> Result<(), Trouble> {
         self.forget(id)?;
         let loaded = store.sessions.peek(id);
         let in_memory = loaded.as_ref().is_some_and(|session| !matches!(*session.read(), Loaded::NotYet));
-        let whole = if in_memory {
-            store.look(Access::whole(), id, |state| (state.born().to_string(), plan_all(state)))?
-        } else {
-            // Sessions that nobody uses are read without a place in memory, which those have who are used.
-            let read = store.read(At::Live(id), id)?.filter(|read| read.state.exists());
-            read.map(|read| (read.state.born().to_string(), plan_all(&read.state)))
+        // Sessions that nobody uses are read without a place in memory, which those have who are used.
+        let read = if in_memory { None } else { store.read(At::Live(id), id)?.map(|read| read.state) };
+        let plan_of = |nodes: Range<usize>| -> Result<Option<(String, usize, Plan)>, Trouble> {
+            let look = |state: &SessionState| {
+                let nodes = nodes.start..nodes.end.min(state.nodes().len());
+                let all = nodes.map(|at| (NodeIx(at as u32), true));
+                (state.born().to_string(), state.nodes().len(), plan(state, all))
+            };
+            match &read {
+                _ if in_memory => Ok(store.look(Access::whole(), id, look)?),
+                read => Ok(read.as_ref().filter(|state| state.exists()).map(look)),
+            }
         };
-        let Some((born, plan)) = whole else { return Ok(()) };
+        let Some((born, entries, first)) = plan_of(0..PLANNED)? else { return Ok(()) };
         let record = SessionRecord {
             number: self.writer.new_number(),
             born,
-            leaf: plan.leaf.clone(),
-            commit: plan.seen,
-            seen: plan.seen,
+            leaf: first.leaf.clone(),
+            commit: first.seen,
+            seen: first.seen,
         };
-        self.put_entries(store, id, record.number, &plan)?;
-        self.put_record(id, record, &plan.meta)
+        self.put_entries(store, id, record.number, &first)?;
+        // What happens meanwhile is told by the journal, and what is new then comes after these.
+        for from in (PLANNED..entries).step_by(PLANNED) {
+            match plan_of(from..entries.min(from + PLANNED))? {
+                Some((born, _, plan)) if born == record.born => {
+                    self.put_entries(store, id, record.number, &plan)?;
+                }
+                // Its end comes later in the journal.
+                _ => break,
+            }
+        }
+        self.put_record(id, record, &first.meta)
     }
 
     /// The same; a session that cannot be read is passed over.
@@ -142,11 +162,6 @@ impl Indexer {
         self.dirty = true;
         Ok(())
     }
-}
-
-fn plan_all(state: &SessionState) -> Plan {
-    let nodes = (0..state.nodes().len()).map(|at| (NodeIx(at as u32), true));
-    plan(state, nodes)
 }
 
 /// What is new in a session: entries that say something else, and those that came onto the active path or left it.

@@ -136,7 +136,8 @@ impl Store {
         look: impl FnOnce(&SessionState) -> T,
     ) -> Result<Option<T>, Error> {
         let session = self.session(id)?;
-        let seen = session.read().state().map(look);
+        // What an import has put is nobody's yet.
+        let seen = session.read().state().filter(|state| !state.is_importing()).map(look);
         self.sessions.forget_absent(session);
         Ok(seen)
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::*;
 
-fn archive_of(store: &Banyan, id: &str, plain: bool) -> Vec<u8> {
+pub(super) fn archive_of(store: &Banyan, id: &str, plain: bool) -> Vec<u8> {
     let request = ExportRequest { session_id: id.into(), target: Target::Opa, redaction: Redaction::Off, plain };
     let mut export = store.export(&request).unwrap();
     let mut all = Vec::new();

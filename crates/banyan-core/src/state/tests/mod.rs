@@ -3,6 +3,7 @@
 mod damage;
 mod forks;
 mod glimpse;
+mod import;
 mod legacy;
 mod put;
 mod replay;

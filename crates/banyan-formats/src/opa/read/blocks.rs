@@ -17,7 +17,7 @@ use super::super::mime;
 use super::message::Exact;
 use super::{Messages, OPEN_CALLS};
 
-impl<R: Read + Seek> Messages<'_, R> {
+impl<R: Read + Seek + Send> Messages<'_, R> {
     /// The content of a message: a string, a list of blocks, one block, or nothing.
     pub(super) fn blocks(
         &mut self,

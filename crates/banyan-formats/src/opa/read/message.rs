@@ -88,7 +88,7 @@ struct Draft<'a> {
     time: i64,
 }
 
-impl<R: Read + Seek> Messages<'_, R> {
+impl<R: Read + Seek + Send> Messages<'_, R> {
     /// Makes entries of a message and puts them with those that are ready.
     pub(super) fn take(&mut self, text: &str) -> Result<(), Error> {
         self.report.messages += 1;

@@ -60,13 +60,13 @@ pub struct Unplaced {
 }
 
 /// Says which attachment was made of a file.
-pub(crate) type Attachments<'a> = Box<dyn FnMut(&File) -> Option<AttachmentId> + 'a>;
+pub(crate) type Attachments<'a> = Box<dyn FnMut(&File) -> Option<AttachmentId> + Send + 'a>;
 
 /// The messages of a history, one entry after another.
 pub struct Messages<'a, R> {
     archive: &'a Archive<R>,
     attachments: Attachments<'a>,
-    document: Option<Document<Box<dyn Read + 'a>>>,
+    document: Option<Document<Box<dyn Read + Send + 'a>>>,
     /// What the ids of entries are computed from.
     session: String,
     last_time: i64,
@@ -79,9 +79,9 @@ pub struct Messages<'a, R> {
     report: Report,
 }
 
-impl<'a, R: Read + Seek> Messages<'a, R> {
+impl<'a, R: Read + Seek + Send> Messages<'a, R> {
     pub(crate) fn new(archive: &'a Archive<R>, attachments: Attachments<'a>) -> Result<Self, Error> {
-        let input: Option<Box<dyn Read + 'a>> = match (&archive.history, &archive.kept) {
+        let input: Option<Box<dyn Read + Send + 'a>> = match (&archive.history, &archive.kept) {
             (Some(_), Some(bytes)) => Some(Box::new(bytes.as_slice())),
             (Some(history), None) => Some(Box::new(archive.read(&history.path)?)),
             (None, _) => None,
@@ -153,7 +153,7 @@ fn short(id: &str) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-impl<R: Read + Seek> Iterator for Messages<'_, R> {
+impl<R: Read + Seek + Send> Iterator for Messages<'_, R> {
     type Item = Result<Imported, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -85,7 +85,7 @@ pub(crate) struct Papers {
 }
 
 impl Papers {
-    pub(crate) fn read<R: Read + Seek>(
+    pub(crate) fn read<R: Read + Seek + Send>(
         zip: &Container<R>,
         manifest: Vec<u8>,
         limits: &Limits,
@@ -102,7 +102,7 @@ impl Papers {
 }
 
 /// Judges the signature of an archive whose entries have been read.
-pub(crate) fn verify<R: Read + Seek>(
+pub(crate) fn verify<R: Read + Seek + Send>(
     papers: &Papers,
     manifest: &Manifest,
     zip: &Container<R>,
@@ -128,7 +128,7 @@ pub(crate) fn verify<R: Read + Seek>(
     }
 }
 
-fn holds<R: Read + Seek>(
+fn holds<R: Read + Seek + Send>(
     papers: &Papers,
     manifest: &Manifest,
     zip: &Container<R>,
@@ -204,7 +204,7 @@ fn check_sections(file: &Manifest, manifest: &Manifest, bytes: &[u8]) -> Result<
 }
 
 /// The step that the format forgot: entries against the digests that were signed.
-fn check_entries<R: Read + Seek>(
+fn check_entries<R: Read + Seek + Send>(
     manifest: &Manifest,
     zip: &Container<R>,
     digests: &HashMap<String, Digests>,
