@@ -107,19 +107,17 @@ impl Wanted {
     }
 
     /// The same in few bytes, if it can be said so.
-    pub(crate) fn brief(self) -> Result<Brief, Self> {
+    pub(crate) fn brief(&self) -> Option<Brief> {
         let is_one_line = self.live.is_none() && self.grown.is_empty();
-        match self.full.filter(|full| is_one_line && self.origin.is_none_or(|origin| origin == *full)) {
-            Some(full) => Ok(Brief {
-                entry: IdKey::of(self.entry_id.as_str()),
-                parent: self.parent_id.as_ref().map(|id| IdKey::of(id.as_str())),
-                timestamp: self.timestamp,
-                revision: self.revision,
-                full,
-                has_origin: self.origin.is_some(),
-            }),
-            None => Err(self),
-        }
+        let full = self.full.filter(|full| is_one_line && self.origin.is_none_or(|origin| origin == *full))?;
+        Some(Brief {
+            entry: IdKey::of(self.entry_id.as_str()),
+            parent: self.parent_id.as_ref().map(|id| IdKey::of(id.as_str())),
+            timestamp: self.timestamp,
+            revision: self.revision,
+            full,
+            has_origin: self.origin.is_some(),
+        })
     }
 
     /// The line that says it all, if there is one.

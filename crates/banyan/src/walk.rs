@@ -92,10 +92,13 @@ impl Banyan {
 impl Planned {
     fn of(state: &SessionState, step: Step) -> Self {
         match step {
-            Step::Entry(ix) => match Wanted::of(state, ix).brief() {
-                Ok(brief) => Self::Brief(brief, state.on_path(ix)),
-                Err(wanted) => Self::Entry(Box::new(wanted), state.on_path(ix)),
-            },
+            Step::Entry(ix) => {
+                let (wanted, on_path) = (Wanted::of(state, ix), state.on_path(ix));
+                match wanted.brief() {
+                    Some(brief) => Self::Brief(brief, on_path),
+                    None => Self::Entry(Box::new(wanted), on_path),
+                }
+            }
             Step::BranchBegins(entries) => Self::BranchBegins(entries),
             Step::BranchEnds => Self::BranchEnds,
         }
