@@ -3,6 +3,7 @@
 use std::borrow::{Borrow, Cow};
 use std::ops::Range;
 
+use banyan_core::IdKey;
 use banyan_core::record::{self, Head, HeadKind, Record, StoredRecord};
 use banyan_core::state::{NodeIx, Place, SessionState, Source, SourceIx, extend_text};
 use banyan_log::{At, SessionLog};
@@ -25,6 +26,17 @@ pub(crate) struct Wanted {
     origin: Option<Place>,
     /// The message of an entry that grows, which is known without reading. Few have one, and there may be very many entries.
     live: Option<Box<AgentMessage>>,
+}
+
+/// The same in few bytes, for an entry that one line says all of. Whoever walks through a session holds one for each of its entries.
+#[derive(Clone)]
+pub(crate) struct Brief {
+    entry: IdKey,
+    parent: Option<IdKey>,
+    timestamp: i64,
+    revision: Revision,
+    full: Place,
+    has_origin: bool,
 }
 
 /// What an entry says.
@@ -94,6 +106,20 @@ impl Wanted {
         Self { full, grown, live: None, ..Self::of(state, ix) }
     }
 
+    /// The same in few bytes, if it can be said so.
+    pub(crate) fn brief(&self) -> Option<Brief> {
+        let is_one_line = self.live.is_none() && self.grown.is_empty();
+        let full = self.full.filter(|full| is_one_line && self.origin.is_none_or(|origin| origin == *full))?;
+        Some(Brief {
+            entry: IdKey::of(self.entry_id.as_str()),
+            parent: self.parent_id.as_ref().map(|id| IdKey::of(id.as_str())),
+            timestamp: self.timestamp,
+            revision: self.revision,
+            full,
+            has_origin: self.origin.is_some(),
+        })
+    }
+
     /// The line that says it all, if there is one.
     fn plain(&self) -> Option<Place> {
         self.full.filter(|_| self.live.is_none() && self.grown.is_empty() && self.origin.is_none())
@@ -125,6 +151,21 @@ impl Wanted {
             Body::Custom(custom) => (None, Some(custom), None),
         };
         MessageItem { entry_id: self.entry_id, message, custom, origin, elided: false }
+    }
+}
+
+impl From<&Brief> for Wanted {
+    fn from(brief: &Brief) -> Self {
+        Self {
+            entry_id: brief.entry.to_entry_id(),
+            parent_id: brief.parent.as_ref().map(IdKey::to_entry_id),
+            timestamp: brief.timestamp,
+            revision: brief.revision,
+            full: Some(brief.full),
+            grown: Vec::new(),
+            origin: brief.has_origin.then_some(brief.full),
+            live: None,
+        }
     }
 }
 

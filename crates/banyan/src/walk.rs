@@ -11,7 +11,7 @@ use banyan_model::{
 };
 
 use crate::Banyan;
-use crate::bodies::Wanted;
+use crate::bodies::{Brief, Wanted};
 
 /// How many entries are read at once, and about how many bytes.
 const ENTRIES: usize = 256;
@@ -55,8 +55,10 @@ pub enum Walked {
 
 #[derive(Clone)]
 enum Planned {
+    Brief(Brief, bool),
     Entry(Box<Wanted>, bool),
-    Say(Walked),
+    BranchBegins(usize),
+    BranchEnds,
 }
 
 impl Banyan {
@@ -90,9 +92,24 @@ impl Banyan {
 impl Planned {
     fn of(state: &SessionState, step: Step) -> Self {
         match step {
-            Step::Entry(ix) => Self::Entry(Box::new(Wanted::of(state, ix)), state.on_path(ix)),
-            Step::BranchBegins(entries) => Self::Say(Walked::BranchBegins(entries)),
-            Step::BranchEnds => Self::Say(Walked::BranchEnds),
+            Step::Entry(ix) => {
+                let (wanted, on_path) = (Wanted::of(state, ix), state.on_path(ix));
+                match wanted.brief() {
+                    Some(brief) => Self::Brief(brief, on_path),
+                    None => Self::Entry(Box::new(wanted), on_path),
+                }
+            }
+            Step::BranchBegins(entries) => Self::BranchBegins(entries),
+            Step::BranchEnds => Self::BranchEnds,
+        }
+    }
+
+    /// The entry, and whether it is on the active path.
+    fn entry(&self) -> Option<(Wanted, bool)> {
+        match self {
+            Self::Brief(brief, on_path) => Some((Wanted::from(brief), *on_path)),
+            Self::Entry(wanted, on_path) => Some((wanted.as_ref().clone(), *on_path)),
+            Self::BranchBegins(_) | Self::BranchEnds => None,
         }
     }
 }
@@ -137,8 +154,8 @@ impl Walk {
     /// The last message of the active path, of those that were not taken yet.
     pub(crate) fn last_message(&self) -> Result<Option<MessageEntry>, Error> {
         for step in self.steps.as_slice().iter().rev() {
-            let Planned::Entry(wanted, true) = step else { continue };
-            let fetched = self.banyan.store.fetch_seen(&self.banyan.access, &self.sources, &[&**wanted])?;
+            let Some((wanted, true)) = step.entry() else { continue };
+            let fetched = self.banyan.store.fetch_seen(&self.banyan.access, &self.sources, &[&wanted])?;
             let entry = fetched.into_iter().flatten().next().map(|fetched| wanted.entry(fetched));
             if let Some(SessionEntry::Message(entry)) = entry {
                 return Ok(Some(entry));
@@ -148,29 +165,26 @@ impl Walk {
     }
 
     fn read_on(&mut self) -> Result<(), Error> {
-        let (mut planned, mut entries, mut bytes) = (Vec::new(), 0, 0);
-        while entries < ENTRIES && bytes < BYTES {
+        let (mut planned, mut wanted, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while wanted.len() < ENTRIES && bytes < BYTES {
             let Some(step) = self.steps.next() else { break };
-            if let Planned::Entry(wanted, _) = &step {
-                entries += 1;
-                bytes += wanted.bytes();
+            if let Some((entry, on_path)) = step.entry() {
+                bytes += entry.bytes();
+                wanted.push((entry, on_path));
             }
             planned.push(step);
         }
-        let wanted: Vec<&Wanted> = planned
-            .iter()
-            .filter_map(|step| match step {
-                Planned::Entry(wanted, _) => Some(&**wanted),
-                Planned::Say(_) => None,
-            })
-            .collect();
-        let mut fetched = self.banyan.store.fetch_seen(&self.banyan.access, &self.sources, &wanted)?.into_iter();
+        let all: Vec<&Wanted> = wanted.iter().map(|(wanted, _)| wanted).collect();
+        let fetched = self.banyan.store.fetch_seen(&self.banyan.access, &self.sources, &all)?;
+        let mut fetched = wanted.iter().zip(fetched);
         for step in planned {
             match step {
-                Planned::Say(walked) => self.ready.push_back(walked),
-                Planned::Entry(wanted, on_path) => {
-                    if let Some(fetched) = fetched.next().flatten() {
-                        self.ready.push_back(Walked::Entry { entry: wanted.entry(fetched), on_path });
+                Planned::BranchBegins(entries) => self.ready.push_back(Walked::BranchBegins(entries)),
+                Planned::BranchEnds => self.ready.push_back(Walked::BranchEnds),
+                Planned::Brief(..) | Planned::Entry(..) => {
+                    if let Some(((wanted, on_path), Some(fetched))) = fetched.next() {
+                        let (entry, on_path) = (wanted.entry(fetched), *on_path);
+                        self.ready.push_back(Walked::Entry { entry, on_path });
                     }
                 }
             }

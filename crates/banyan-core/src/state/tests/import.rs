@@ -41,7 +41,7 @@ fn there_is_no_session_before_the_last_part_and_all_of_it_after() {
 
     let leaf = EntryId::from("c");
     let ends = decide::import_ends(&session.state, Some(&leaf));
-    assert_eq!(ends.iter().map(|ix| session.state.id(*ix)).collect::<Vec<_>>(), ["d".into()]);
+    assert_eq!(ends.iter().map(|ix| session.state.id(*ix)).collect::<Vec<_>>(), [EntryId::from("d")]);
     session.decide(|state, _| Ok(decide::import_leaves(state, &ends))).unwrap();
     assert!(!session.state.exists());
     let incoming = incoming(&session, "c");
@@ -70,7 +70,7 @@ fn a_session_that_begins_over_what_an_import_left_has_nothing_of_it() {
     let mut session = begun();
     let incoming = Incoming { entries: vec![entry("z", None)], ..incoming(&session, "z") };
     session.decide(|state, ctx| decide::import(state, incoming, ctx)).unwrap();
-    assert_eq!((session.path(), session.state.nodes().len()), (vec!["z".into()], 1));
+    assert_eq!((session.path(), session.state.nodes().len()), (vec![EntryId::from("z")], 1));
     let (state, faults) = session.reloaded();
     assert_eq!((shape(&state), faults), (shape(&session.state), vec![]));
 }
