@@ -148,7 +148,7 @@ fn two_processes_that_make_keys_lose_none() {
     let dir = tempfile::tempdir().unwrap();
     let make = || {
         Command::new(std::env::current_exe().unwrap())
-            .args(["makes_keys_when_asked_to", "--exact"])
+            .args(["keys::makes_keys_when_asked_to", "--exact"])
             .env(CHILD, dir.path())
             .stdout(Stdio::null())
             .spawn()
