@@ -31,6 +31,9 @@ pub(super) enum Trouble {
     Index(#[from] SearchError),
     #[error("a session could not be read: {0}")]
     Session(#[from] Error),
+    /// The store is being closed. What was begun is not committed, and done again next time.
+    #[error("the store is being closed")]
+    Stopped,
 }
 
 /// What the thread works with.
@@ -108,7 +111,7 @@ fn follow(store: &Weak<Store>, search: &Arc<Search>) -> Result<(), Trouble> {
         drop(store);
         match step {
             Ok(Next::GoOn) => {}
-            Ok(Next::Stop) => break Ok(()),
+            Ok(Next::Stop) | Err(Trouble::Stopped) => break Ok(()),
             Err(trouble) => break Err(trouble),
         }
         if !indexer.search.sleep(indexer.position) {

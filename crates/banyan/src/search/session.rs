@@ -136,6 +136,10 @@ impl Indexer {
     ) -> Result<(), Trouble> {
         for entries in plan.entries.chunks(AT_ONCE) {
             self.let_others_go_first();
+            // Much may be left, for example of many forks of a long session.
+            if self.search.stopped() {
+                return Err(Trouble::Stopped);
+            }
             let wanted: Vec<&Wanted> = entries.iter().map(|entry| &entry.wanted).collect();
             let fetched = store.fetch(&plan.sources, &wanted)?;
             for (entry, fetched) in entries.iter().zip(fetched) {
