@@ -2,6 +2,8 @@
 //!
 //! What follows the flush happens on a thread of the log, in commit order, whether or not the caller still waits.
 
+mod part;
+
 use std::sync::{Arc, Weak};
 
 use banyan_core::Born;
@@ -18,10 +20,10 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use crate::access::Access;
 use crate::clock::{FreshIds, now_ms};
-use crate::partial::Partial;
 use crate::sessions::{Loaded, Session};
 use crate::store::Store;
 use crate::store_protocol::{Token, version_of};
+pub(crate) use part::{Part, PartDone};
 
 /// A session that only the holder may change.
 pub(crate) struct Held {
@@ -91,23 +93,6 @@ struct Line {
     /// The record without its long strings, if it has any.
     short: Option<Box<Record>>,
     spots: Spots,
-}
-
-/// Which part of an import it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// More come, and nobody sees it before the last.
-    Another,
-    /// The session begins.
-    Last,
-}
-
-/// What became of a part.
-pub(crate) struct PartDone {
-    pub(crate) outcome: Result<(), LogError>,
-    /// The right to go on. After the last part it is spent.
-    pub(crate) partial: Partial,
-    _spent: (Prepared, Option<Committed>),
 }
 
 /// What a caller gets. Whatever the commit needed comes along, to be let go by the thread that made it: giving memory back
@@ -255,51 +240,6 @@ impl Store {
         });
         self.log.append(Commit { writes, removal: None, done });
         Ok(answered.await.map_or(Err(LogError::Closed), |answered| answered.outcome)?)
-    }
-
-    /// Commits a part of an import; with the last one the session begins. What became of it is told with the right to go on.
-    pub(crate) fn commit_part(
-        self: &Arc<Self>,
-        mut partial: Partial,
-        records: Vec<Record>,
-        time_ms: i64,
-        part: Part,
-    ) -> Result<oneshot::Receiver<PartDone>, Error> {
-        let Some(held) = partial.held.take() else { return Err(Error::storage("the import has ended")) };
-        let access = held.access.clone();
-        let kind = ChangeKind::Import(std::mem::take(&mut partial.pinned));
-        let (write, mut prepared) = match self.prepare(Change { held, records, time_ms, before: None, kind }) {
-            Ok(prepared) => prepared,
-            Err((error, held)) => {
-                partial.held = Some(held);
-                return Err(error);
-            }
-        };
-        let (answer, answered) = oneshot::channel();
-        let store = Arc::downgrade(self);
-        let done = Box::new(move |outcome: Result<Committed, LogError>| {
-            match (&outcome, store.upgrade()) {
-                (Ok(_), _) if part == Part::Last => {
-                    finish(&store, std::slice::from_mut(&mut prepared), &outcome, None)
-                }
-                (Ok(committed), Some(store)) => {
-                    committed.writes.iter().for_each(|written| store.applied(&prepared, committed, written));
-                    store.search.hear(committed.commit);
-                }
-                _ => {}
-            }
-            let session = Arc::clone(&prepared.session);
-            partial.held = prepared.guard.take().map(|guard| Held { session, guard, access });
-            partial.pinned = std::mem::take(&mut prepared.blobs);
-            let (outcome, committed) = match outcome {
-                Ok(committed) => (Ok(()), Some(committed)),
-                Err(error) => (Err(error), None),
-            };
-            let done = PartDone { outcome, partial, _spent: (prepared, committed) };
-            Box::new(move || drop(answer.send(done))) as Answer
-        });
-        self.log.append(Commit { writes: vec![write], removal: None, done });
-        Ok(answered)
     }
 
     /// Commits the end of a session, and gives back the right to begin another of its id.
