@@ -8,6 +8,8 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
+use super::prompt::Prompt;
+
 /// Where an engine is.
 #[derive(Clone)]
 pub enum Engine {
@@ -59,6 +61,5 @@ async fn tcp(url: &str) -> Result<Box<dyn Stream>, Error> {
     }
     let host = uri.host().ok_or(Error::Url(UrlError::NoHostName))?.trim_matches(['[', ']']);
     let stream = tokio::net::TcpStream::connect((host, uri.port_u16().unwrap_or(80))).await?;
-    stream.set_nodelay(true)?;
-    Ok(Box::new(stream))
+    Ok(Box::new(Prompt::new(stream)?))
 }

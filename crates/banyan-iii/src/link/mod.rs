@@ -5,6 +5,7 @@
 
 mod connection;
 mod dial;
+mod prompt;
 mod text;
 
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::lanes::{Item, Lanes, Next, of_one_message};
-use super::pace::{Pace, Turn};
+use super::pace::{KEEPS_PLACE, Pace, Place, Turn};
 use super::source::Source;
 use crate::link::{CallFailed, Connection, Invocation};
 
@@ -98,15 +98,19 @@ pub(super) async fn deliver(
     let mut lanes = Lanes::after(begin);
     let mut under_way: UnderWay = UnderWay::new();
     let mut turn = Turn::default();
+    let mut place: Option<Place> = None;
     loop {
         progress.set(lanes.settled());
         let now = mode.borrow_and_update().clone();
         let sent = match now {
             Mode::Active(connection) => {
-                send(&consumer, &connection, &mut lanes, &mut under_way, |size| pace.take(&mut turn, size)).await
+                let may_update = |size: usize, place: &mut Option<Place>| pace.take(&mut turn, size, place);
+                send(&consumer, &connection, &mut lanes, &mut under_way, &mut place, may_update).await
             }
             Mode::Paused => Sent::Lost,
         };
+        // Nobody waits for somebody who does not send.
+        let had_place = place.take().is_some();
         if sent == Sent::Lost {
             under_way.clear();
             lanes.put_back();
@@ -122,16 +126,24 @@ pub(super) async fn deliver(
         }
         let taken = lanes.taken();
         let waits = pace.waits_until(&turn).filter(|_| sent == Sent::Some || source.can_wait());
-        if sent == Sent::Some && waits.is_none() {
+        let lacks_place = sent == Sent::Some && waits.is_none();
+        // Its turn came while it was told to wait for one.
+        if lacks_place && had_place {
             continue;
         }
-        // Whoever waits for a turn and hears of nothing else is not woken by each token.
-        let listens = lanes.has_room() && !(waits.is_some() && source.can_wait());
+        // Whoever waits for a turn or a place and hears of nothing else is not woken by each token.
+        let listens = lanes.has_room() && !((waits.is_some() || lacks_place) && source.can_wait());
         tokio::select! {
             changed = mode.changed() => if changed.is_err() { return },
             Some(outcome) = under_way.next() => settle(&consumer, &mut lanes, &mut under_way, outcome),
             event = source.next(taken), if listens => lanes.take(event),
             () = until(waits), if waits.is_some() => if source.can_wait() { catch_up(&mut source, &mut lanes) },
+            free = pace.place(), if lacks_place => {
+                place = free;
+                if source.can_wait() {
+                    catch_up(&mut source, &mut lanes);
+                }
+            }
         }
     }
 }
@@ -176,10 +188,11 @@ async fn send(
     connection: &Arc<Connection>,
     lanes: &mut Lanes,
     under_way: &mut UnderWay,
-    mut may_update: impl FnMut(usize) -> bool,
+    place: &mut Option<Place>,
+    mut may_update: impl FnMut(usize, &mut Option<Place>) -> bool,
 ) -> Sent {
     loop {
-        let item = match lanes.next(&mut may_update) {
+        let item = match lanes.next(|size| may_update(size, place)) {
             Next::Item(item) => item,
             Next::Later => return Sent::Some,
             Next::Nothing => return Sent::All,
@@ -194,13 +207,20 @@ async fn send(
         };
         let (metadata, namespace) = (consumer.metadata.as_deref(), consumer.namespace.as_deref());
         match connection.invoke(&consumer.function_id, data, metadata, namespace).await {
-            Ok(invocation) => under_way.push(Box::pin(in_order(item, invocation))),
+            Ok(invocation) => under_way.push(Box::pin(in_order(item, invocation, place.take()))),
             Err(_) => return Sent::Lost,
         }
     }
 }
 
-async fn in_order(item: Item, mut invocation: Invocation) -> Outcome {
+async fn in_order(item: Item, mut invocation: Invocation, place: Option<Place>) -> Outcome {
+    if let Some(place) = place {
+        let answer = tokio::time::timeout(KEEPS_PLACE, &mut invocation).await;
+        drop(place);
+        if let Ok(answer) = answer {
+            return outcome(item, answer.err());
+        }
+    }
     match tokio::time::timeout(IN_ORDER, &mut invocation).await {
         Ok(answer) => outcome(item, answer.err()),
         Err(_) => Outcome::Slow(item, invocation),

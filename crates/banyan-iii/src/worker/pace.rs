@@ -4,14 +4,23 @@
 //! with them. So updates go out in rounds: everyone is sent one, and then nobody is sent any for a time that grows with how many
 //! and how large they were. Between rounds a token costs no more than it does without consumers. Those who had to wait are
 //! then sent the newest.
+//!
+//! Within a round only a few are under way at a time, so that a token that comes then waits for those few and not for all.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// See the module.
-pub(super) struct Pace(Mutex<Round>);
+pub(super) struct Pace {
+    round: Mutex<Round>,
+    places: Arc<Semaphore>,
+}
+
+/// A place among the few updates that are under way.
+pub(super) type Place = OwnedSemaphorePermit;
 
 /// The round in which a binding last sent an update.
 #[derive(Default)]
@@ -28,17 +37,30 @@ const EACH: Duration = Duration::from_millis(1);
 const A_BYTE: Duration = Duration::from_nanos(60);
 /// So many are sent in a round before it is asked who has had a turn: a few consumers are sent every token.
 const AT_ONCE: u32 = 32;
+/// So many updates are under way at a time.
+const UNDER_WAY: usize = 4;
+/// An update that is not answered after this time gives its place to others.
+pub(super) const KEEPS_PLACE: Duration = Duration::from_millis(5);
 
 impl Default for Pace {
     fn default() -> Self {
-        Self(Mutex::new(Round { number: 0, sent: 0, ends: Instant::now() }))
+        let round = Mutex::new(Round { number: 0, sent: 0, ends: Instant::now() });
+        Self { round, places: Arc::new(Semaphore::new(UNDER_WAY)) }
     }
 }
 
 impl Pace {
-    /// Takes a binding's turn to send an update of a size, if it has one now.
-    pub(super) fn take(&self, turn: &mut Turn, size: usize) -> bool {
-        self.round().take(turn, size, Instant::now())
+    /// Takes a binding's turn to send an update of a size, if it has one now and there is a place. A place that it has is used.
+    pub(super) fn take(&self, turn: &mut Turn, size: usize, place: &mut Option<Place>) -> bool {
+        if place.is_none() {
+            *place = Arc::clone(&self.places).try_acquire_owned().ok();
+        }
+        place.is_some() && self.round().take(turn, size, Instant::now())
+    }
+
+    /// Waits for a place. Who waits longest is the next to have one.
+    pub(super) async fn place(&self) -> Option<Place> {
+        Arc::clone(&self.places).acquire_owned().await.ok()
     }
 
     /// Until when a binding has no turn, unless it has one now.
@@ -47,7 +69,7 @@ impl Pace {
     }
 
     fn round(&self) -> MutexGuard<'_, Round> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -89,6 +111,21 @@ mod tests {
         assert!(turns.iter().all(|turn| round.waits_until(turn, now) == Some(over)));
         assert!(!round.take(&mut turns[0], 0, over - EACH));
         assert!(turns.iter_mut().all(|turn| round.take(turn, 0, over)));
+    }
+
+    #[tokio::test]
+    async fn only_a_few_are_under_way_and_who_waits_is_next() {
+        let pace = Pace::default();
+        let mut places: Vec<Option<Place>> = (0..UNDER_WAY).map(|_| None).collect();
+        assert!(places.iter_mut().all(|place| pace.take(&mut Turn::default(), 0, place)));
+        assert!(!pace.take(&mut Turn::default(), 0, &mut None));
+        let mut waiting = Box::pin(pace.place());
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        places.pop();
+        // The one that is free by now is for whoever waits.
+        assert!(!pace.take(&mut Turn::default(), 0, &mut None));
+        let mut place = waiting.await;
+        assert!(pace.take(&mut Turn::default(), 0, &mut place));
     }
 
     #[test]
