@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use memchr::{memchr, memmem};
 use serde::{Deserialize, Serialize};
@@ -142,7 +143,8 @@ impl Lines {
             return Ok(true);
         }
         let number = self.place.lines + 1;
-        let mut text = String::from_utf8_lossy(bytes);
+        // Looking whether all of it is UTF-8 is much faster than mending it.
+        let mut text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
         let mended = matches!(text, Cow::Owned(_));
         if let Some(whole) = without_half_pairs(&text) {
             sink.note(note(number, "half of a surrogate pair; it was replaced".to_owned(), true));
@@ -191,8 +193,9 @@ impl Lines {
 /// The text with every escape that is half of a surrogate pair replaced. Agents cut strings in the middle of a pair, and no
 /// parser takes what is left. None if there is none.
 fn without_half_pairs(text: &str) -> Option<String> {
+    static ESCAPE: LazyLock<memmem::Finder<'_>> = LazyLock::new(|| memmem::Finder::new(b"\\u"));
     let bytes = text.as_bytes();
-    if memmem::find(bytes, b"\\ud").is_none() && memmem::find(bytes, b"\\uD").is_none() {
+    if !ESCAPE.find_iter(bytes).any(|at| matches!(bytes.get(at + 2), Some(b'd' | b'D'))) {
         return None;
     }
     let unit = |at: usize| {

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 /// How deep a caller's own value may nest. Readers commonly stop at 128, and what is stored comes back wrapped in a few levels more.
 pub(crate) const VALUE_DEPTH: usize = 112;
 
@@ -123,12 +125,12 @@ pub(crate) fn is_deeper_than(most: usize, json: &[u8]) -> bool {
 /// The index after the string that opens at `start`.
 fn end_of_string(bytes: &[u8], start: usize) -> Result<usize, Unreadable> {
     let mut at = start + 1;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => return Ok(at + 1),
-            b'\\' if bytes.get(at + 1) == Some(&b'u') => at = end_of_unicode_escape(bytes, at)?,
-            b'\\' => at += 2,
-            _ => at += 1,
+    while let Some(ahead) = bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += ahead;
+        match bytes.get(at..at + 2) {
+            Some(b"\\u") => at = end_of_unicode_escape(bytes, at)?,
+            Some([b'\\', _]) => at += 2,
+            _ => return Ok(at + 1),
         }
     }
     Ok(bytes.len())

@@ -32,6 +32,8 @@ impl Directory {
         let options = Options {
             durability: globals.durability.unwrap_or_default().into(),
             progress: Box::new(Bar::default()),
+            // A command meets most sessions once, and an import meets very many.
+            cached_entries: 200_000,
             ..Options::default()
         };
         // Looking at a directory that is not there must not make it: the name may be a slip.
