@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from model import REPLY, Model
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parent.parent / "crates/banyan-agents/tests/fixtures"
 PROMPT = "Please carry on from here."
+# So many seconds an agent may take to write down what it was asked.
+WRITTEN = 15
 
 
 class Store:
@@ -163,11 +166,16 @@ def cell(store, model, cache, folder, source, session, agent):
             return f"nothing was asked; it said: {told[-300:]}"
         return f"{best[1]} of {len(wanted) + 1} reached the model; missing or out of order: {squeezed(best[0])!r}"
     back = [agent] if agent != "aider" else [str(cwd)]
-    store.run("import", *back, "--yes", "--json", home=home, cwd=cwd)
-    texts = [want for want in said(store, session) if isinstance(want, str)]
-    if not any(squeezed(PROMPT) in squeezed(text) for text in texts):
-        return "it went on, and the turn did not come back into the session"
-    return None
+    # Some agents write behind the back of the process that was asked, and a moment later.
+    until = time.monotonic() + WRITTEN
+    while True:
+        store.run("import", *back, "--yes", "--json", home=home, cwd=cwd)
+        texts = [want for want in said(store, session) if isinstance(want, str)]
+        if any(squeezed(PROMPT) in squeezed(text) for text in texts):
+            return None
+        if time.monotonic() > until:
+            return "it went on, and the turn did not come back into the session"
+        time.sleep(0.5)
 
 
 def judged(store, cache, folder, source, session, agent):
