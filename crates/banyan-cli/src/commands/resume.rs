@@ -1,6 +1,6 @@
 //! `banyan resume`: a session goes on in another agent.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
 use banyan_agents::{Agent, Written};
@@ -55,20 +55,33 @@ pub(crate) fn run(args: &ResumeArgs, globals: &Globals, screen: &mut Screen) -> 
             "agent": args.agent.id(), "native_id": native_id, "paths": paths, "command": command, "cwd": cwd, "lost": lost,
         }));
     }
+    screen.line(&typed(command, &cwd))
+}
+
+/// The command as it is typed from here.
+fn typed(command: &[String], cwd: &Path) -> String {
     let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     let here = std::env::current_dir().is_ok_and(|here| here == cwd);
     let go = if here { String::new() } else { format!("cd {} && ", quoted(&cwd.display().to_string())) };
-    screen.line(&format!("{go}{}", words.join(" ")))
+    format!("{go}{}", words.join(" "))
 }
 
 /// Becomes the agent, or waits for it where that is not possible.
-fn start(command: &[String], cwd: &std::path::Path) -> Result<(), Failure> {
+fn start(command: &[String], cwd: &Path) -> Result<(), Failure> {
     let Some((program, words)) = command.split_first() else {
         return Err(Failure::usage("the agent has no command that goes on with a session"));
     };
     let mut process = Process::new(program);
     process.args(words).current_dir(cwd);
-    let failed = |error| Failure::trouble("cli/agent", format!("{program} could not be started: {error}"));
+    let failed = |error: std::io::Error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound => "it is not installed, or not on the PATH".to_owned(),
+            _ => error.to_string(),
+        };
+        let next = typed(command, cwd);
+        let what = format!("{program} could not be started: {why}. The session is written; go on with: {next}");
+        Failure::trouble("cli/agent", what)
+    };
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::{FIRST, Machine, added, append, session, turn};
-use crate::common::user;
+use crate::common::{said, user};
 
 #[test]
 fn given_an_imported_session_when_it_is_exported_to_its_agent_then_the_file_is_read_as_the_same_session() {
@@ -79,4 +79,31 @@ fn given_a_server_when_a_session_is_resumed_from_it_then_it_is_written_here() {
     let said = there.run(&["resume", "own", "--in", "codex", "--json"]).ok();
     let path = said.json_lines()[0]["paths"][0].as_str().unwrap().to_owned();
     assert!(fs::read_to_string(path).unwrap().contains("over the wire"));
+}
+
+#[cfg(unix)]
+#[test]
+fn given_run_when_a_session_is_resumed_then_the_agent_takes_over_in_its_directory() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let machine = Machine::new();
+    machine.call("session::ensure", &json!({"session_id": "own"}));
+    machine.call("session::append", &json!({"session_id": "own", "message": user("hello")}));
+    let (bin, cwd) = (machine.home().join("bin"), machine.home().join("work"));
+    fs::create_dir(&bin).unwrap();
+    fs::create_dir(&cwd).unwrap();
+    let cwd = fs::canonicalize(&cwd).unwrap();
+    let run = |path: &str| {
+        let args = ["resume", "own", "--in", "codex", "--cwd", cwd.to_str().unwrap(), "--run"];
+        said(machine.command(&args).env("PATH", path))
+    };
+    let missing = run(bin.to_str().unwrap());
+    assert_eq!(missing.code, Some(3), "{missing:?}");
+    assert!(missing.err.contains("not installed") && missing.err.contains("&& codex resume "), "{missing:?}");
+    let codex = bin.join("codex");
+    fs::write(&codex, "#!/bin/sh\necho \"$@ in $(pwd)\"; exit 7\n").unwrap();
+    fs::set_permissions(&codex, fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = run(&format!("{}:/usr/bin:/bin", bin.display()));
+    assert_eq!(ran.code, Some(7), "{ran:?}");
+    assert!(ran.out.starts_with("resume ") && ran.out.trim_end().ends_with(cwd.to_str().unwrap()), "{ran:?}");
 }
