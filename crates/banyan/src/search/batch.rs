@@ -74,6 +74,7 @@ impl Indexer {
             Some(end) => {
                 if self.record(id)?.is_some_and(|record| record.commit <= entries[end].commit) {
                     self.forget(id)?;
+                    self.look_at_forks(store, id, 0)?;
                 }
                 &entries[end + 1..]
             }
