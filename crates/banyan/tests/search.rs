@@ -52,8 +52,11 @@ mod search {
         found
     }
 
-    /// Every entry of a session: its id, its text, and whether it is on the active path.
-    fn entries_of(store: &dyn Door, session: &Value) -> Vec<(Value, String, bool)> {
+    /// An entry: its id, its text, and whether it is on the active path.
+    type Seen = (Value, String, bool);
+
+    /// Every entry of a session.
+    fn entries_of(store: &dyn Door, session: &Value) -> Vec<Seen> {
         let page = store.ok("messages", json!({"session_id": session, "limit": 500}));
         let path = ids(&page["messages"]);
         let tree = store.ok("tree", json!({"session_id": session}));

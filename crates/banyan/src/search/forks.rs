@@ -62,6 +62,10 @@ impl Indexer {
     pub(super) fn look_at_forks(&mut self, store: &Arc<Store>, id: &SessionId, kept: u64) -> Result<(), Trouble> {
         let mut forks = self.light_forks(id, kept)?;
         while let Some(fork) = forks.pop() {
+            self.let_others_go_first();
+            if self.search.stopped() {
+                return Err(Trouble::Stopped);
+            }
             let outcome = match self.look_at_fork(store, &fork) {
                 Ok(Look::Same) => continue,
                 Ok(Look::Anew) => Ok(()),

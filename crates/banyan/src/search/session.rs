@@ -220,7 +220,7 @@ fn plan_touched(state: &SessionState, record: &SessionRecord, touched: &Touched)
     let is_new: HashSet<NodeIx> =
         appended.filter(|(_, commit)| **commit > record.seen).filter_map(|(id, _)| state.find(id)).collect();
     let mut changed: Vec<NodeIx> = touched.changed.iter().filter_map(|id| state.find(id)).collect();
-    changed.extend(state.growing().filter(|_| touched.grew).map(|growing| growing.node()));
+    changed.extend(state.grown_in(&touched.grown));
     for ix in changed.iter().filter(|ix| state.on_path(**ix)) {
         kept = kept.min(u64::from(state.node(*ix).depth()));
     }

@@ -42,6 +42,23 @@ fn a_growing_message_is_found_before_it_settles() {
 }
 
 #[test]
+fn messages_that_grow_by_turns_are_found_by_all_that_they_say() {
+    let store = Banyan::in_memory(Options::default()).unwrap();
+    let store = door(&store);
+    let session = store.session();
+    let [one, two] = ["one", "two"].map(|text| store.append(&session, json!({"message": assistant(text)})));
+    assert_eq!(found(store, "one"), sorted([one.clone()]));
+    for text in [" early", " later"] {
+        for entry in [&one, &two] {
+            store.ok("extend-message", json!({"session_id": session, "entry_id": entry, "text": text}));
+        }
+    }
+    for text in ["early", "later"] {
+        assert_eq!(found(store, text), sorted([one.clone(), two.clone()]), "{text}");
+    }
+}
+
+#[test]
 fn a_deleted_session_is_not_found_and_neither_is_its_successor_by_the_old_words() {
     let store = Banyan::in_memory(Options::default()).unwrap();
     let store = door(&store);

@@ -123,10 +123,8 @@ fn every_filter_works_through_a_fork() {
     store.say(&base, "word asked after the fork");
     let fork = store.ok("fork", json!({"session_id": base, "entry_id": last}))["session_id"].clone();
     let own = store.say(&fork, "word of its own");
-    let [asked, called, resulted] =
-        <[Value; 4]>::try_from(ids(&store.ok("messages", json!({"session_id": fork}))["messages"]))
-            .map(|[asked, called, resulted, _]| [asked, called, resulted])
-            .unwrap();
+    let shown = ids(&store.ok("messages", json!({"session_id": fork}))["messages"]);
+    let [asked, called, resulted, _] = <[Value; 4]>::try_from(shown).unwrap();
     let by = |query: &str, mut request: Value| {
         request["query"] = json!(query);
         request["session_id"] = fork.clone();
@@ -136,7 +134,7 @@ fn every_filter_works_through_a_fork() {
     let (all, nothing) = ([asked.clone(), called.clone(), resulted.clone(), own.clone()], [] as [Value; 0]);
     assert_eq!(by("word", json!({})), sorted(all.clone()));
     assert_eq!(by("word", json!({"roles": ["user"]})), sorted([asked.clone(), own.clone()]));
-    assert_eq!(by("word", json!({"tool": "shell"})), [called.clone()]);
+    assert_eq!(by("word", json!({"tool": "shell"})), sorted([called.clone()]));
     assert_eq!(by("word", json!({"since": time})), sorted([resulted.clone(), own]));
     assert_eq!(by("word", json!({"until": time})), sorted([asked.clone(), called]));
     assert_eq!(by("\"word asked\"", json!({})), sorted([asked.clone(), resulted.clone()]));
@@ -146,13 +144,13 @@ fn every_filter_works_through_a_fork() {
     // Page by page, each once.
     let mut paged = Vec::new();
     let mut request = json!({"query": "word", "session_id": fork, "limit": 1});
-    while request["cursor"].is_null() || request["cursor"].is_string() {
+    loop {
         let page = answer(store, request.clone());
         paged.extend(ids(&page["hits"]));
-        request["cursor"] = page["next_cursor"].clone();
-        if request["cursor"].is_null() {
+        if page["next_cursor"].is_null() {
             break;
         }
+        request["cursor"] = page["next_cursor"].clone();
     }
     paged.sort_by_key(Value::to_string);
     assert_eq!(paged, sorted(all));

@@ -7,7 +7,7 @@ use banyan_search::words::{Kind, Words};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{all_found_by, answer, entries_of};
+use super::{Seen, all_found_by, answer, entries_of};
 use crate::support::*;
 
 const WORDS: [&str; 8] = ["alpha", "beta", "alphaBeta", "beta_gamma", "src/alpha.rs", "gamma", "数据", "Delta"];
@@ -66,8 +66,8 @@ fn spoken(words: &[usize]) -> String {
     words.iter().map(|at| WORDS[*at]).collect::<Vec<_>>().join(" ")
 }
 
-/// Every session with its entries: their ids, their texts, and whether they are on the active path.
-fn sessions(store: &dyn Door) -> Vec<(Value, Vec<(Value, String, bool)>)> {
+/// Every session with its entries.
+fn sessions(store: &dyn Door) -> Vec<(Value, Vec<Seen>)> {
     let listed = store.ok("list", json!({"limit": 500}))["sessions"].clone();
     let ids = listed.as_array().unwrap().iter().map(|session| session["session_id"].clone());
     ids.map(|id| (id.clone(), entries_of(store, &id))).collect()
