@@ -19,6 +19,8 @@ pub struct Document {
     pub timestamp: i64,
     /// Whether it is on the active path.
     pub standing: Standing,
+    /// How many entries come before it on its path.
+    pub place: u64,
     /// What it says.
     pub text: String,
     /// The functions that it calls or has the result of.
@@ -47,10 +49,47 @@ pub struct SessionRecord {
     pub born: String,
     /// Where the active path ended when the standings of its entries were noted.
     pub leaf: Option<EntryId>,
+    /// How many entries the active path had then.
+    pub path: u64,
+    /// What its metadata is found by, as [`labels_of`] tells it.
+    pub labels: Labels,
     /// Everything that was committed up to here is in the index.
     pub commit: CommitNo,
     /// The last commit of the session when it was looked at. What was committed in between may be in the index already.
     pub seen: CommitNo,
+    /// Where its inherited entries are found, when they are not in the index once more.
+    pub base: Option<Base>,
+}
+
+/// The session in which what a fork inherits is found: its active path, up to the fork point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Base {
+    /// That session.
+    pub session_id: SessionId,
+    /// Which incarnation of it.
+    pub born: String,
+    /// The place of the fork point.
+    pub upto: u64,
+    /// How many sessions were asked one after another when the fork was indexed: 1 when the base has all by itself.
+    pub links: u64,
+}
+
+/// All that a session's metadata is found by, as a number to be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Labels(u64);
+
+/// Two sessions of which this is the same are found by the same metadata.
+pub fn labels_of(metadata: Option<&Object>) -> Labels {
+    let mut labels = labels(metadata);
+    labels.sort_unstable();
+    let mut hasher = blake3::Hasher::new();
+    for label in labels {
+        hasher.update(&(label.len() as u64).to_le_bytes());
+        hasher.update(label.as_bytes());
+    }
+    let mut number = [0; 8];
+    hasher.finalize_xof().fill(&mut number);
+    Labels(u64::from_le_bytes(number))
 }
 
 const ACTIVE: u64 = 1;

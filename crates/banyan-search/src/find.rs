@@ -13,6 +13,7 @@ use tantivy::{Searcher, TantivyDocument, Term};
 use crate::document::{Standing, is_active, pair_label, role_bit, role_of, tool_term, workspace_label};
 use crate::error::SearchError;
 use crate::index::SearchIndex;
+use crate::line::Where;
 use crate::query::{Clause, Ending, Query};
 use crate::rank::{Best, CollectNumbers, Numbers, Sieve};
 use crate::schema::Fields;
@@ -54,13 +55,25 @@ pub enum Branches {
     All,
 }
 
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// The best entries, best first.
+    pub hits: Vec<Hit>,
+    /// The session that was asked about, and after it those from which it has the beginning of its path, nearest first.
+    /// Empty when no session was asked about.
+    pub line: Vec<SessionId>,
+}
+
 /// An entry that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    /// Its session.
+    /// The session that said it.
     pub session_id: SessionId,
-    /// Its id.
+    /// Its id there.
     pub entry_id: EntryId,
+    /// Which session of the [`Answer::line`] that is; 0 when there is none.
+    pub link: usize,
     /// Who speaks.
     pub role: Option<Role>,
     /// When.
@@ -78,26 +91,27 @@ const MOST_EXPANSIONS: u32 = 1_000;
 
 impl SearchIndex {
     /// The best entries for a query, best first. Fewer than asked for when there are no more.
-    pub fn find(&self, ask: &Ask) -> Result<Vec<Hit>, SearchError> {
+    pub fn find(&self, ask: &Ask) -> Result<Answer, SearchError> {
         let searcher = self.reader.searcher();
-        let Some(sessions) = self.sessions_with(&searcher, ask)? else { return Ok(Vec::new()) };
-        let Some(query) = self.plan(ask)? else { return Ok(Vec::new()) };
+        let Some(place) = self.where_to_look(&searcher, ask)? else { return Ok(Answer::default()) };
+        let Some(query) = self.plan(ask, &place) else { return Ok(Answer::default()) };
         let roles = if ask.roles.is_empty() {
             u64::MAX
         } else {
             ask.roles.iter().map(|role| role_bit(Some(*role))).fold(0, |bits, bit| bits | bit)
         };
-        let active_only = ask.branches == Branches::Active;
-        let sieve = Sieve { sessions, roles: roles & !1, active_only, time: ask.time.clone() };
+        let sieve = Sieve { place, roles: roles & !1, branches: ask.branches, time: ask.time.clone() };
         let best = Best::new(sieve, ask.skip.saturating_add(ask.limit).max(1), ask.now_ms);
         searcher.search(query.as_ref(), &best)?;
+        let (found, place) = best.take();
         let mut hits = Vec::new();
-        for found in best.take().into_iter().skip(ask.skip).take(ask.limit) {
+        for found in found.into_iter().skip(ask.skip).take(ask.limit) {
             let stored: TantivyDocument = searcher.doc(found.at)?;
             let text = |field| stored.get_first(field).and_then(|value| value.as_str()).unwrap_or_default();
             hits.push(Hit {
                 session_id: SessionId::from(text(self.fields.session_id)),
                 entry_id: EntryId::from(text(self.fields.entry_id)),
+                link: place.link_of(found.session),
                 role: role_of(found.flags),
                 timestamp: found.time,
                 standing: if is_active(found.flags) { Standing::Active } else { Standing::Aside },
@@ -105,7 +119,23 @@ impl SearchIndex {
                 snippet: snippet(text(self.fields.text), &ask.query),
             });
         }
-        Ok(hits)
+        let line = match place {
+            Where::Line(line) => line.into_ids(),
+            Where::Everywhere | Where::In(_) => Vec::new(),
+        };
+        Ok(Answer { hits, line })
+    }
+
+    /// Where is looked; `None` when that is nowhere.
+    fn where_to_look(&self, searcher: &Searcher, ask: &Ask) -> Result<Option<Where>, SearchError> {
+        let Some(sessions) = self.sessions_with(searcher, ask)? else { return Ok(None) };
+        let Some(id) = &ask.session_id else {
+            return Ok(Some(sessions.map_or(Where::Everywhere, Where::In)));
+        };
+        let line = self.line(searcher, id)?;
+        // The metadata is asked about of the session itself, not of those from which it has its beginning.
+        let wanted = line.own().is_some_and(|own| sessions.is_none_or(|sessions| sessions.has(own)));
+        Ok(wanted.then_some(Where::Line(line)))
     }
 
     /// The sessions that are asked about: `None` when there are none, `Some(None)` when it is all of them.
@@ -122,25 +152,25 @@ impl SearchIndex {
         Ok(if numbers.is_empty() { None } else { Some(Some(numbers)) })
     }
 
-    fn plan(&self, ask: &Ask) -> Result<Option<Box<dyn TantivyQuery>>, SearchError> {
+    fn plan(&self, ask: &Ask, place: &Where) -> Option<Box<dyn TantivyQuery>> {
         let mut must: Vec<Box<dyn TantivyQuery>> =
             ask.query.wanted.iter().map(|it| said(self.fields, it)).collect();
         if must.is_empty() {
-            return Ok(None);
+            return None;
         }
         if let Some(tool) = &ask.tool {
             must.push(exactly(Term::from_field_text(self.fields.tool, &tool_term(tool))));
         }
-        if let Some(id) = &ask.session_id {
-            let Some(record) = self.session(id)? else { return Ok(None) };
-            must.push(exactly(Term::from_field_u64(self.fields.session, record.number.0)));
+        if let Where::Line(line) = place {
+            let sessions = line.numbers().map(|number| exactly(Term::from_field_u64(self.fields.session, number)));
+            must.push(Box::new(BooleanQuery::union(sessions.collect())));
         }
         if must.len() == 1 && ask.query.unwanted.is_empty() {
-            return Ok(must.pop());
+            return must.pop();
         }
         let unwanted = ask.query.unwanted.iter().map(|clause| (Occur::MustNot, said(self.fields, clause)));
         let clauses = must.into_iter().map(|query| (Occur::Must, query)).chain(unwanted).collect();
-        Ok(Some(Box::new(BooleanQuery::new(clauses))))
+        Some(Box::new(BooleanQuery::new(clauses)))
     }
 }
 

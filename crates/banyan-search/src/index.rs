@@ -121,12 +121,31 @@ impl SearchIndex {
 
     /// What the index remembers of a session.
     pub fn session(&self, id: &SessionId) -> Result<Option<SessionRecord>, SearchError> {
-        let searcher = self.reader.searcher();
+        self.session_in(&self.reader.searcher(), id)
+    }
+
+    /// The same as of one moment.
+    pub(crate) fn session_in(
+        &self,
+        searcher: &Searcher,
+        id: &SessionId,
+    ) -> Result<Option<SessionRecord>, SearchError> {
         let term = Term::from_field_text(self.fields.session_id, &session_term(id));
         let query = TermQuery::new(term, IndexRecordOption::Basic);
         let found = searcher.search(&query, &DocSetCollector)?;
         let Some(at) = found.into_iter().next() else { return Ok(None) };
         record_in(&searcher.doc(at)?, self.fields).map(Some)
+    }
+
+    /// The forks of which the inherited entries are found in this session.
+    pub fn forks_of(&self, id: &SessionId) -> Result<Vec<SessionId>, SearchError> {
+        let searcher = self.reader.searcher();
+        let query = TermQuery::new(Term::from_field_text(self.fields.base, id.as_str()), IndexRecordOption::Basic);
+        let mut forks = Vec::new();
+        for at in searcher.search(&query, &DocSetCollector)? {
+            forks.push(id_in(&searcher.doc(at)?, self.fields));
+        }
+        Ok(forks)
     }
 
     /// Every session that the index knows.
@@ -136,15 +155,13 @@ impl SearchIndex {
             let numbers = segment.fast_fields().u64(crate::schema::NUMBER)?;
             for doc in segment.doc_ids_alive().filter(|doc| numbers.first(*doc).is_some()) {
                 let stored: TantivyDocument = searcher.doc(tantivy::DocAddress::new(ord as u32, doc))?;
-                let id =
-                    stored.get_first(self.fields.session_id).and_then(|value| value.as_str()).unwrap_or_default();
-                visit(SessionId::from(id.trim_start_matches(OWN)), record_in(&stored, self.fields)?);
+                visit(id_in(&stored, self.fields), record_in(&stored, self.fields)?);
             }
         }
         Ok(())
     }
 
-    /// How many entries there are.
+    /// How many documents there are: one for each entry, and one for each session.
     pub fn len(&self) -> u64 {
         self.reader.searcher().num_docs()
     }
@@ -163,6 +180,12 @@ const OWN: char = '\u{1}';
 
 pub(crate) fn session_term(id: &SessionId) -> String {
     format!("{OWN}{id}")
+}
+
+/// The id that a session's own document is about.
+fn id_in(stored: &TantivyDocument, fields: Fields) -> SessionId {
+    let id = stored.get_first(fields.session_id).and_then(|value| value.as_str()).unwrap_or_default();
+    SessionId::from(id.strip_prefix(OWN).unwrap_or(id))
 }
 
 fn record_in(stored: &TantivyDocument, fields: Fields) -> Result<SessionRecord, SearchError> {

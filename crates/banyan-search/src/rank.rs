@@ -11,15 +11,17 @@ use tantivy::query::Weight;
 use tantivy::{DocAddress, DocId, Score, SegmentReader};
 
 use crate::document::is_active;
-use crate::schema::{FLAGS, NUMBER, SESSION, TIME};
+use crate::find::Branches;
+use crate::line::Where;
+use crate::schema::{FLAGS, NUMBER, PLACE, SESSION, TIME};
 
 /// Which entries may be found, besides what they say.
 pub(crate) struct Sieve {
-    /// Sessions by their numbers; all when there is no set.
-    pub(crate) sessions: Option<Numbers>,
+    /// Which sessions, and how much of them.
+    pub(crate) place: Where,
     /// One bit for each role that is wanted.
     pub(crate) roles: u64,
-    pub(crate) active_only: bool,
+    pub(crate) branches: Branches,
     pub(crate) time: RangeInclusive<i64>,
 }
 
@@ -36,7 +38,7 @@ impl Numbers {
         self.0[at] |= 1 << (number % 64);
     }
 
-    fn has(&self, number: u64) -> bool {
+    pub(crate) fn has(&self, number: u64) -> bool {
         self.0.get((number / 64) as usize).is_some_and(|bits| bits & (1 << (number % 64)) != 0)
     }
 
@@ -97,6 +99,8 @@ pub(crate) struct Found {
     pub(crate) score: Score,
     pub(crate) time: i64,
     pub(crate) flags: u64,
+    /// The number of its session.
+    pub(crate) session: u64,
     pub(crate) at: DocAddress,
 }
 
@@ -124,10 +128,10 @@ impl Best {
         Self { sieve, most, now_ms, heap: Mutex::default() }
     }
 
-    /// The best, in order.
-    pub(crate) fn take(self) -> Vec<Found> {
+    /// The best, in order, and where they were looked for.
+    pub(crate) fn take(self) -> (Vec<Found>, Where) {
         let heap = self.heap.into_inner().unwrap_or_else(PoisonError::into_inner);
-        heap.into_sorted_vec().into_iter().map(|Reverse(found)| found).collect()
+        (heap.into_sorted_vec().into_iter().map(|Reverse(found)| found).collect(), self.sieve.place)
     }
 }
 
@@ -152,6 +156,7 @@ impl Collector for Best {
         let flags = columns.column_first_or_default::<u64>(FLAGS)?;
         let sessions = columns.column_first_or_default::<u64>(SESSION)?;
         let times = columns.column_first_or_default::<i64>(TIME)?;
+        let places = columns.column_first_or_default::<u64>(PLACE)?;
         let alive = reader.alive_bitset();
         let sieve = &self.sieve;
         let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,18 +169,19 @@ impl Collector for Best {
         let mut threshold = bar(&heap);
         weight.for_each_pruning(threshold, reader, &mut |doc, score| {
             let flags = flags.get_val(doc);
-            if flags & sieve.roles == 0 || (sieve.active_only && !is_active(flags)) {
+            if flags & sieve.roles == 0 || (sieve.branches == Branches::Active && !is_active(flags)) {
                 return threshold;
             }
             let time = times.get_val(doc);
             if !sieve.time.contains(&time) || alive.is_some_and(|alive| alive.is_deleted(doc)) {
                 return threshold;
             }
-            if sieve.sessions.as_ref().is_some_and(|wanted| !wanted.has(sessions.get_val(doc))) {
+            let session = sessions.get_val(doc);
+            if !sieve.place.has(session, flags, || places.get_val(doc)) {
                 return threshold;
             }
             let score = score * recency(self.now_ms, time);
-            let found = Found { score, time, flags, at: DocAddress::new(segment, doc) };
+            let found = Found { score, time, flags, session, at: DocAddress::new(segment, doc) };
             if heap.len() < self.most {
                 heap.push(Reverse(found));
             } else if heap.peek().is_some_and(|Reverse(worst)| found > *worst) {

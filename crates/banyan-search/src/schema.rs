@@ -8,7 +8,7 @@ use tantivy::schema::{
 use crate::tokens::WORDS;
 
 /// The version of all this. An index of another version is made anew.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// The fields of both kinds of documents.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Fields {
     pub(crate) flags: Field,
     /// When it was said.
     pub(crate) time: Field,
+    /// How many entries come before it on its path, so that a beginning of a path can be told from the rest.
+    pub(crate) place: Field,
     /// The session's id as the caller knows it. A session's own document is found by it.
     pub(crate) session_id: Field,
     /// The entry's id.
@@ -33,6 +35,8 @@ pub(crate) struct Fields {
     pub(crate) number: Field,
     /// What a session's metadata says, pair by pair.
     pub(crate) label: Field,
+    /// The session in which a fork's inherited entries are found, in its own document.
+    pub(crate) base: Field,
     /// What the index must remember of a session.
     pub(crate) record: Field,
 }
@@ -43,6 +47,8 @@ pub(crate) const FLAGS: &str = "flags";
 pub(crate) const SESSION: &str = "session";
 /// The name of [`Fields::time`].
 pub(crate) const TIME: &str = "time";
+/// The name of [`Fields::place`].
+pub(crate) const PLACE: &str = "place";
 /// The name of [`Fields::number`].
 pub(crate) const NUMBER: &str = "number";
 
@@ -58,10 +64,12 @@ pub(crate) fn schema() -> (Schema, Fields) {
         session: schema.add_u64_field(SESSION, NumericOptions::from(INDEXED | FAST)),
         flags: schema.add_u64_field(FLAGS, FAST),
         time: schema.add_i64_field(TIME, FAST),
+        place: schema.add_u64_field(PLACE, FAST),
         session_id: schema.add_text_field("session_id", STRING | STORED),
         entry_id: schema.add_text_field("entry_id", STORED),
         number: schema.add_u64_field(NUMBER, FAST),
         label: schema.add_text_field("label", STRING),
+        base: schema.add_text_field("base", STRING),
         record: schema.add_text_field("record", STORED),
     };
     (schema.build(), fields)

@@ -44,6 +44,7 @@ impl Writer {
         document.add_u64(fields.session, entry.session.0);
         document.add_u64(fields.flags, entry.flags());
         document.add_i64(fields.time, entry.timestamp);
+        document.add_u64(fields.place, entry.place);
         document.add_text(fields.session_id, &entry.session_id);
         document.add_text(fields.entry_id, &entry.entry_id);
         self.writer.add_document(document)?;
@@ -73,6 +74,9 @@ impl Writer {
         document.add_u64(self.fields.number, record.number.0);
         for label in document::labels(metadata) {
             document.add_text(self.fields.label, label);
+        }
+        if let Some(base) = &record.base {
+            document.add_text(self.fields.base, &base.session_id);
         }
         let text = serde_json::to_string(record).map_err(|error| SearchError::Damaged(error.to_string()))?;
         document.add_text(self.fields.record, text);

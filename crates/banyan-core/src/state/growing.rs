@@ -1,5 +1,7 @@
 //! The entry that grows: texts are added to it faster than it is written whole.
 
+use std::collections::BTreeSet;
+
 use banyan_model::{AgentMessage, CommitNo, ContentBlock, EntryId, Revision, Seq};
 
 use super::node::{NodeIx, Place, SourceIx, flag};
@@ -90,6 +92,23 @@ impl SessionState {
     /// The entry that grows.
     pub fn growing(&self) -> Option<&Growing> {
         self.growing.as_ref()
+    }
+
+    /// The entries that grew in these lines of the session's own file, told by where the lines begin.
+    pub fn grown_in(&self, lines: &BTreeSet<u64>) -> Vec<NodeIx> {
+        if lines.is_empty() {
+            return Vec::new();
+        }
+        // Mostly it is the line that is open.
+        if let Some(Growing { node, open: Some(open), .. }) = &self.growing
+            && lines.iter().eq([&open.place.offset])
+        {
+            return vec![*node];
+        }
+        let is_asked = |place: &Place| place.source == SourceIx::OWN && lines.contains(&place.offset);
+        let growths = self.history.growths.iter();
+        let asked = growths.filter(|(_, lines)| lines.iter().any(|(_, place)| is_asked(place)));
+        asked.map(|(ix, _)| NodeIx(*ix)).collect()
     }
 
     /// The line that an add can be written behind instead of beginning a new one.

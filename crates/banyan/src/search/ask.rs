@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use banyan_core::cursor::SearchCursor;
 use banyan_core::filter;
-use banyan_model::{CommitNo, Error, Object, SearchHit, SearchRequest, SearchResponse, SnippetPiece};
+use banyan_core::fork_ids::ForkIds;
+use banyan_model::{CommitNo, Error, Object, SearchHit, SearchRequest, SearchResponse, SessionId, SnippetPiece};
 use banyan_search::{Ask, Branches, Hit, PieceKind, Query, Standing};
 use serde_json::Value;
 
@@ -42,6 +43,12 @@ impl Banyan {
     pub fn searchable(&self) -> CommitNo {
         self.store.search.visible()
     }
+
+    /// How many documents the index has: one for each entry that it finds, and one for each session. For tests.
+    #[doc(hidden)]
+    pub fn search_documents(&self) -> u64 {
+        self.store.search.lock().index.as_ref().map_or(0, |index| index.len())
+    }
 }
 
 impl Store {
@@ -76,7 +83,9 @@ impl Store {
             skip,
             limit: limit + 1,
         };
-        let mut found = index.find(&ask).map_err(|error| Error::storage(error.to_string()))?;
+        let found = index.find(&ask).map_err(|error| Error::storage(error.to_string()))?;
+        let line: Vec<ForkIds> = found.line.iter().map(ForkIds::new).collect();
+        let mut found: Vec<Hit> = found.hits.into_iter().map(|hit| cited(hit, &found.line, &line)).collect();
         let more = found.len() > limit && skip + limit < DEEPEST;
         found.truncate(limit);
         let next_cursor = more.then(|| SearchCursor { skip: skip + limit, now_ms }.encode());
@@ -116,6 +125,15 @@ impl Store {
             snippet: hit.snippet.into_iter().map(piece).collect(),
         }))
     }
+}
+
+/// A hit as an entry of the session that was asked about, which may have it from another. Its id there follows from the
+/// original one, fork by fork.
+fn cited(hit: Hit, line: &[SessionId], ids: &[ForkIds]) -> Hit {
+    let Some(session_id) = line.first() else { return hit };
+    let forks = ids.iter().take(hit.link).rev();
+    let entry_id = forks.fold(hit.entry_id, |id, fork| fork.derive(&id));
+    Hit { session_id: session_id.clone(), entry_id, ..hit }
 }
 
 fn query_of(request: &SearchRequest) -> Result<Query, Error> {

@@ -1,6 +1,6 @@
 //! What the journal says is new, session by session.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use banyan_core::Born;
@@ -24,8 +24,8 @@ pub(super) struct Touched {
     pub(super) appended: HashMap<EntryId, CommitNo>,
     /// Entries that say something else now.
     pub(super) changed: HashSet<EntryId>,
-    /// Whether the entry that grows has grown.
-    pub(super) grew: bool,
+    /// Where lines begin in which an entry grew.
+    pub(super) grown: BTreeSet<u64>,
 }
 
 impl Indexer {
@@ -74,6 +74,7 @@ impl Indexer {
             Some(end) => {
                 if self.record(id)?.is_some_and(|record| record.commit <= entries[end].commit) {
                     self.forget(id)?;
+                    self.look_at_forks(store, id, 0)?;
                 }
                 &entries[end + 1..]
             }
@@ -98,7 +99,7 @@ impl Indexer {
             commit: last.commit,
             appended: HashMap::new(),
             changed: HashSet::new(),
-            grew: false,
+            grown: BTreeSet::new(),
         };
         for (from, len, entries) in stretches(&new) {
             let bytes = store.log.read(At::Live(id), from, len).map_err(Error::from)?;
@@ -129,7 +130,7 @@ fn stretches<'e>(entries: &[&'e JournalEntry]) -> Vec<(u64, usize, Vec<&'e Journ
     for entry in entries {
         let (offset, len) = match entry.kind {
             JournalKind::Lines { offset, len } => (offset, u64::from(len)),
-            // The state knows what grows.
+            // The state knows what grew there.
             JournalKind::Addition { .. } | JournalKind::Removed(_) => (0, 0),
         };
         match stretches.last_mut() {
@@ -152,7 +153,9 @@ fn stretches<'e>(entries: &[&'e JournalEntry]) -> Vec<(u64, usize, Vec<&'e Journ
 impl Touched {
     fn take(&mut self, entry: &JournalEntry, from: u64, bytes: &[u8]) {
         match entry.kind {
-            JournalKind::Addition { .. } => self.grew = true,
+            JournalKind::Addition { offset, .. } => {
+                self.grown.insert(offset);
+            }
             JournalKind::Removed(_) => {}
             JournalKind::Lines { offset, len } => {
                 let start = offset.saturating_sub(from) as usize;
@@ -183,7 +186,6 @@ impl Touched {
             }
             HeadKind::Grew(grew) => {
                 self.changed.insert(EntryId::from(grew.entry_id.as_ref()));
-                self.grew = true;
             }
             HeadKind::EntryPut(entry) => {
                 self.changed.insert(entry.id.clone());

@@ -43,6 +43,8 @@ pub(super) struct Indexer {
     pub(super) writer: Writer,
     /// What the index remembers of sessions, newer than what can be read from it before the next commit.
     pub(super) known: HashMap<SessionId, Option<SessionRecord>>,
+    /// Forks whose inherited entries are found in their base, by base, as far as that was noted after the last commit.
+    pub(super) new_forks: HashMap<SessionId, HashSet<SessionId>>,
     /// The last commit that was looked at.
     pub(super) position: CommitNo,
     pub(super) complete: bool,
@@ -163,6 +165,7 @@ fn open(store: &Weak<Store>, search: &Arc<Search>) -> Result<Indexer, Trouble> {
         index,
         writer,
         known: HashMap::new(),
+        new_forks: HashMap::new(),
         position,
         complete,
         dirty: progress.is_none(),
@@ -219,6 +222,7 @@ impl Indexer {
             self.writer.commit(self.position, self.complete)?;
             self.index.refresh()?;
             self.dirty = false;
+            self.new_forks.clear();
             if self.known.len() > MOST_KNOWN {
                 self.known.clear();
             }

@@ -6,7 +6,9 @@
 
 mod ask;
 mod batch;
+mod forks;
 mod indexer;
+mod outline;
 mod session;
 mod sweep;
 mod text;

@@ -71,12 +71,13 @@ impl Indexer {
         for id in missing {
             if store.catalogue.get(&id).map_err(storage)?.is_none() {
                 self.forget(&id)?;
+                self.look_at_forks(store, &id, 0)?;
             }
         }
         Ok(())
     }
 }
 
-fn storage(error: IndexError) -> Trouble {
+pub(super) fn storage(error: IndexError) -> Trouble {
     Trouble::Session(Error::storage(error.to_string()))
 }

@@ -42,6 +42,23 @@ fn a_growing_message_is_found_before_it_settles() {
 }
 
 #[test]
+fn messages_that_grow_by_turns_are_found_by_all_that_they_say() {
+    let store = Banyan::in_memory(Options::default()).unwrap();
+    let store = door(&store);
+    let session = store.session();
+    let [one, two] = ["one", "two"].map(|text| store.append(&session, json!({"message": assistant(text)})));
+    assert_eq!(found(store, "one"), sorted([one.clone()]));
+    for text in [" early", " later"] {
+        for entry in [&one, &two] {
+            store.ok("extend-message", json!({"session_id": session, "entry_id": entry, "text": text}));
+        }
+    }
+    for text in ["early", "later"] {
+        assert_eq!(found(store, text), sorted([one.clone(), two.clone()]), "{text}");
+    }
+}
+
+#[test]
 fn a_deleted_session_is_not_found_and_neither_is_its_successor_by_the_old_words() {
     let store = Banyan::in_memory(Options::default()).unwrap();
     let store = door(&store);
@@ -100,6 +117,37 @@ fn entries_that_others_put_are_found_though_no_event_tells_of_them() {
     call("put-entry", entry("e2", json!("e1"), "changed"));
     assert_eq!(found(door(&store), "put"), [json!("e1")]);
     assert_eq!(found(door(&store), "changed"), [json!("e2")]);
+}
+
+#[test]
+fn an_entry_that_is_put_before_what_it_follows_is_found_with_it_once_that_is_there() {
+    let store = Banyan::in_memory(Options::default()).unwrap();
+    let call = |function: &str, request: Value| {
+        let id = format!("session::store::{function}");
+        banyan::block_on(store.store_call(&id, request.to_string().as_bytes())).unwrap();
+    };
+    let put = |id: &str, parent: Value| {
+        let entry = json!({"kind": "message", "id": id, "parent_id": parent, "timestamp": 5, "revision": 0,
+            "message": user(&format!("put {id}"))});
+        call("put-entry", json!({"session_id": "put", "entry": entry}));
+    };
+    let meta = json!({"session_id": "put", "title": "", "description": "", "status": "idle", "created_at": 1, "updated_at": 1,
+        "message_count": 0});
+    call("put-meta", json!({"session_id": "put", "meta": meta}));
+    put("e3", json!("e2"));
+    put("e4", json!("e3"));
+    call("set-active-leaf", json!({"session_id": "put", "entry_id": "e4"}));
+    assert_eq!(found(door(&store), "put"), [json!("e3"), json!("e4")]);
+    put("e1", Value::Null);
+    put("e2", json!("e1"));
+    let all = ["e1", "e2", "e3", "e4"].map(|id| json!(id));
+    assert_eq!(found(door(&store), "put"), all);
+    // What a fork has is found by where it stands now.
+    let fork = door(&store).ok("fork", json!({"session_id": "put", "entry_id": "e3"}))["session_id"].clone();
+    let copies = ids(&door(&store).ok("messages", json!({"session_id": fork}))["messages"]);
+    let copies: [Value; 3] = copies.try_into().unwrap();
+    assert_eq!(found_by(door(&store), json!({"query": "put", "session_id": fork})), sorted(copies));
+    assert_eq!(found(door(&store), "put"), all);
 }
 
 #[test]
