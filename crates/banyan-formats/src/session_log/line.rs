@@ -1,5 +1,6 @@
 //! One line in the making.
 
+use banyan_model::LongText;
 use serde::Serialize;
 
 use super::SCHEMA_VERSION;
@@ -26,9 +27,21 @@ impl Line {
     /// Adds a field.
     pub(super) fn field<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) {
         self.0.push(b',');
-        self.json(key);
+        // Nearly all keys are our own words.
+        if key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            self.0.push(b'"');
+            self.0.extend_from_slice(key.as_bytes());
+            self.0.push(b'"');
+        } else {
+            self.json(key);
+        }
         self.0.push(b':');
         self.json(value);
+    }
+
+    /// Adds a field that may be a long text.
+    pub(super) fn text(&mut self, key: &str, text: &str) {
+        self.field(key, &LongText(text));
     }
 
     /// Adds a field that may be missing.

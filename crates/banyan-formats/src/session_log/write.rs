@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use banyan_model::{
-    AgentMessage, AttachmentMeta, CustomEntry, EntryId, MessageEntry, Object, Raw, SessionEntry, SessionMeta,
-    ToolState, Turn, TurnStatus,
+    AgentMessage, AttachmentMeta, CustomEntry, EntryId, LongText, MessageEntry, Object, Raw, SessionEntry,
+    SessionMeta, ToolState, Turn, TurnStatus,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -144,7 +144,7 @@ impl<W: Write> Writer<W> {
                 let text = shown(&said.content);
                 let mut line = self.of_turn(kind::USER);
                 line.field("message_id", &stored.id);
-                line.field("text", &text);
+                line.text("text", &text);
                 line.field("banyan", &own(user(&text, said.timestamp)));
                 self.write(line)
             }
@@ -172,7 +172,7 @@ impl<W: Write> Writer<W> {
         for thought in &parts.reasoning {
             let mut line = self.of_turn(kind::REASONING_FINISHED);
             line.field("message_id", id);
-            line.field("text", &thought.text);
+            line.text("text", &thought.text);
             line.optional("signature", thought.signature.as_ref());
             self.write(line)?;
         }
@@ -186,7 +186,7 @@ impl<W: Write> Writer<W> {
         }
         let mut line = self.of_turn(kind::ASSISTANT_FINISHED);
         line.field("message_id", id);
-        line.field("text", &parts.text);
+        line.text("text", &parts.text);
         if let Some(end) = &parts.end {
             line.optional("finish_reason", end.stop_reason.map(finish_reason::word).as_ref());
             line.optional("native_finish_reason", end.native_stop_reason.as_ref());
@@ -209,10 +209,10 @@ impl<W: Write> Writer<W> {
         line.field("status", tool.as_ref().map_or(plain, |tool| tool.state).as_str());
         line.optional("duration_ms", tool.and_then(|tool| tool.duration_ms).as_ref());
         if parts.is_error {
-            line.field("error", &parts.text);
+            line.text("error", &parts.text);
         }
         if !parts.is_error || !parts.details.is_null() {
-            let text = Some(&parts.text).filter(|_| !parts.is_error);
+            let text = (!parts.is_error).then_some(LongText(&parts.text));
             let details = Some(&parts.details).filter(|details| !details.is_null());
             line.field("output", &Output { text, details });
         }
@@ -338,7 +338,7 @@ struct OwnFields<'e> {
 #[derive(Serialize)]
 struct Output<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a String>,
+    text: Option<LongText<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<&'a banyan_model::Json>,
 }
