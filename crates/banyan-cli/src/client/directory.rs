@@ -33,7 +33,7 @@ impl Directory {
             durability: globals.durability.unwrap_or_default().into(),
             progress: Box::new(Bar::default()),
             // A command meets most sessions once, and an import meets very many.
-            cached_entries: 200_000,
+            cached_entries: 50_000,
             ..Options::default()
         };
         // Looking at a directory that is not there must not make it: the name may be a slip.
