@@ -1,5 +1,6 @@
 //! What all requests share, and which address is served by what.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Router;
@@ -18,7 +19,7 @@ use crate::settings::Settings;
 use crate::traces::Traces;
 use crate::{
     caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, ocp, openapi,
-    portable, resources,
+    portable, resources, spool,
 };
 
 /// What all requests share.
@@ -33,6 +34,9 @@ pub(crate) struct App {
     pub(crate) subscriptions: Arc<Semaphore>,
     /// Places for those who read the past for a stream, so that many who come back at once do not take all memory.
     pub(crate) readers: Arc<Semaphore>,
+    /// Places for large files that come in, and where they are meanwhile.
+    pub(crate) spools: Arc<Semaphore>,
+    pub(crate) spool: PathBuf,
     stop: watch::Receiver<bool>,
 }
 
@@ -42,12 +46,19 @@ pub(crate) type Shared = Arc<App>;
 const READERS: usize = 8;
 
 impl App {
-    pub(crate) fn new(store: Banyan, settings: Settings, keys: Arc<Keys>, stop: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(
+        store: Banyan,
+        data: &Path,
+        settings: Settings,
+        keys: Arc<Keys>,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
         let rates = Rates::new(settings.limits.requests_per_second);
         let subscriptions = Arc::new(Semaphore::new(settings.limits.subscriptions));
         let readers = Arc::new(Semaphore::new(READERS));
         let metrics = Metrics::new();
-        Self { store, settings, keys, metrics, rates, traces: None, subscriptions, readers, stop }
+        let (spools, spool) = (spool::places(), data.join(".banyan/incoming"));
+        Self { store, settings, keys, metrics, rates, traces: None, subscriptions, readers, spools, spool, stop }
     }
 
     /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.

@@ -37,6 +37,7 @@ mod serve;
 mod settings;
 mod shapes;
 mod socket;
+mod spool;
 mod tls;
 mod traces;
 mod ws;

@@ -50,6 +50,8 @@ pub struct Tls {
 pub struct Limits {
     /// The most bytes that a request's body may have.
     pub body_bytes: usize,
+    /// The most bytes that a file may have that is imported.
+    pub import_bytes: usize,
     /// The most bytes that a request's head may have.
     pub header_bytes: usize,
     /// The most connections at a time.
@@ -86,6 +88,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 64 << 20,
+            import_bytes: 4 << 30,
             header_bytes: 64 << 10,
             connections: 20_000,
             subscriptions: 20_000,

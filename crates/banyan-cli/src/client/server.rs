@@ -1,7 +1,7 @@
 //! A server that is asked over HTTP.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, SeekFrom};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,9 +13,10 @@ use banyan::import::{Input, Mode};
 use banyan::model::{EntryId, GetMessageRequest, ImportResponse, ImportedSession, SessionId};
 use banyan::{Start, Subscribe, Taken};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use ureq::http::request::Builder;
 use ureq::http::{Method, Request, Response, Uri};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, SendBody};
 
 use super::follow::{Follow, Stream};
 use super::{Client, Frames, Take, Until, problem};
@@ -27,6 +28,10 @@ use crate::failure::Failure;
 /// A server sends something every 15 s on a quiet stream; one that is silent for longer than this is gone.
 const SILENCE: Duration = Duration::from_secs(60);
 const CONNECTING: Duration = Duration::from_secs(10);
+/// How long a server may take for a file once it has all of it.
+const IMPORTING: Duration = Duration::from_secs(1800);
+/// Of a larger file the server is asked whether it takes it before it is sent.
+const ASKED_FIRST: u64 = 1 << 20;
 
 /// What needs no encoding in a path besides letters and digits.
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b':').remove(b'-').remove(b'_');
@@ -93,21 +98,45 @@ impl Server {
         body: Option<&[u8]>,
         last: Option<&str>,
     ) -> Result<Response<Body>, Failure> {
-        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
-        if let Some(key) = &self.key {
-            request = request.header("authorization", format!("Bearer {key}"));
-        }
+        let mut request = self.request(method, path);
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
-        let wrong = |error| Failure::usage(format!("the address or the key cannot be sent: {error}"));
         let answered = match body {
             Some(body) => {
-                let request = request.header("content-type", "application/json").body(body).map_err(wrong)?;
+                let request =
+                    request.header("content-type", "application/json").body(body).map_err(cannot_be_sent)?;
                 self.agent.run(request)
             }
-            None => self.agent.run(request.body(()).map_err(wrong)?),
+            None => self.agent.run(request.body(()).map_err(cannot_be_sent)?),
         };
+        self.received(answered)
+    }
+
+    /// Sends a file, piece by piece, and gives the text of the answer.
+    fn upload(&self, path: &str, file: &mut dyn Input) -> Result<String, Failure> {
+        let unreadable = |error| Failure::trouble("cli/file", format!("the file could not be read: {error}"));
+        let size = file.seek(SeekFrom::End(0)).map_err(unreadable)?;
+        file.rewind().map_err(unreadable)?;
+        let mut request = self.request(Method::POST, path).header("content-length", size);
+        if size > ASKED_FIRST {
+            request = request.header("expect", "100-continue");
+        }
+        let request = request.body(SendBody::from_reader(file)).map_err(cannot_be_sent)?;
+        let request = self.agent.configure_request(request).timeout_per_read(Some(IMPORTING)).build();
+        let mut response = self.received(self.agent.run(request))?;
+        self.text(&mut response)
+    }
+
+    fn request(&self, method: Method, path: &str) -> Builder {
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        match &self.key {
+            Some(key) => request.header("authorization", format!("Bearer {key}")),
+            None => request,
+        }
+    }
+
+    fn received(&self, answered: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, Failure> {
         let mut response = answered.map_err(|error| problem::no_answer(&self.url, &error))?;
         match response.status() {
             status if status.is_success() => Ok(response),
@@ -123,6 +152,10 @@ impl Server {
     fn broke_off(&self, error: &dyn std::fmt::Display) -> Failure {
         Failure::trouble("http/unreachable", format!("the answer of {} broke off: {error}", self.url))
     }
+}
+
+fn cannot_be_sent(error: ureq::http::Error) -> Failure {
+    Failure::usage(format!("the address or the key cannot be sent: {error}"))
 }
 
 impl Client for Server {
@@ -160,11 +193,8 @@ impl Client for Server {
     }
 
     fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Failure> {
-        let mut bytes = Vec::new();
-        let unreadable = |error| Failure::trouble("cli/file", format!("the file could not be read: {error}"));
-        input.read_to_end(&mut bytes).map_err(unreadable)?;
         let path = if mode == Mode::DryRun { "/v1/import?dry_run=1" } else { "/v1/import" };
-        let answer = self.ask(Method::POST, path, Some(&bytes))?;
+        let answer = self.upload(path, input)?;
         serde_json::from_str(&answer)
             .map_err(|error| Failure::storage(format!("the answer of {} could not be read: {error}", self.url)))
     }

@@ -239,6 +239,7 @@ pub(super) const KEYS: &[Key] = &[
     duration_key!("keep_alive", "how often a quiet stream is sent a comment", keep_alive),
     duration_key!("drain", "how long open calls may take once it is told to stop", drain),
     size_key!("limits.body_bytes", "the most that a request's body may have", body_bytes),
+    size_key!("limits.import_bytes", "the most that a file may have that is imported", import_bytes),
     size_key!("limits.header_bytes", "the most that a request's head may have", header_bytes),
     count_key!("limits.connections", "the most connections at a time", connections),
     count_key!("limits.subscriptions", "the most subscriptions at a time", subscriptions),

@@ -1,23 +1,21 @@
 //! `POST /v1/import`: the body is the file.
 
-use std::io::Cursor;
-
 use axum::response::Response;
 use banyan::import::Mode;
 use hyper::Uri;
 
-use crate::body::Whole;
 use crate::caller::Caller;
 use crate::calls;
 use crate::history::yes_or_no;
 use crate::problem::Problem;
 use crate::resources::pairs;
+use crate::spool::Spooled;
 
-pub(super) async fn import(caller: Caller, uri: Uri, Whole(body): Whole) -> Result<Response, Problem> {
+pub(super) async fn import(caller: Caller, uri: Uri, mut file: Spooled) -> Result<Response, Problem> {
     let mode = mode(&uri)?;
     let store = caller.store.clone();
     // Archives are unpacked and read to their end before anything of them is taken, which keeps a thread busy.
-    let work = move || banyan::block_on(store.import(&mut Cursor::new(body), mode));
+    let work = move || banyan::block_on(store.import(&mut *file.input, mode));
     let summary = tokio::task::spawn_blocking(work)
         .await
         .map_err(|_| banyan::model::Error::storage("the import was broken off"))??;

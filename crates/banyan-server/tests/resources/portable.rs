@@ -1,3 +1,6 @@
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
 use crate::client::*;
@@ -61,6 +64,42 @@ fn a_session_travels_as_an_archive() {
     assert_eq!(import("", &archive.bytes).json()["sessions"][0]["unchanged"], 3);
     let half = &archive.bytes[..archive.bytes.len() / 2];
     assert_eq!(import("", half).refused(), refusal(400, "session/invalid_request"));
+}
+
+#[test]
+fn a_file_may_be_larger_than_what_other_requests_have() {
+    let limits = |settings: &mut banyan_server::Settings| {
+        settings.limits.body_bytes = 64 << 10;
+        settings.limits.import_bytes = 5 << 20;
+    };
+    let log = |messages: usize| -> Vec<u8> {
+        let client = Client::new();
+        let session = client.session();
+        for number in 0..messages {
+            client.say(&session, &format!("{number} {}", "x".repeat(30 << 10)));
+        }
+        client.get(&format!("/v1/sessions/{session}/export?to=session-log")).bytes
+    };
+    let client = Client::of(crate::server::Server::with(banyan::Options::default(), limits));
+    let import = |bytes: &[u8]| client.send("POST", "/v1/import", &[], bytes);
+    let large = log(100);
+    assert!(large.len() > 3 << 20 && large.len() < 5 << 20, "{}", large.len());
+    assert_eq!(import(&large).json()["sessions"][0]["added"], 100);
+    assert_eq!(import(&large).json()["sessions"][0]["unchanged"], 100);
+    // Before it is sent.
+    let mut stream = TcpStream::connect(client.server.url.trim_start_matches("http://")).unwrap();
+    let head = format!(
+        "POST /v1/import HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        (5 << 20) + 1
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("session/too_large"), "{answer}");
+    let left = std::fs::read_dir(client.server.data().join(".banyan/incoming")).unwrap().count();
+    assert_eq!(left, 0, "what came in is not kept");
+    let call = client.send("POST", "/v1/call/session::create", &[], &vec![b' '; (64 << 10) + 1]);
+    assert_eq!(call.refused(), refusal(413, "session/too_large"));
 }
 
 #[test]

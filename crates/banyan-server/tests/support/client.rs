@@ -10,7 +10,7 @@ use crate::server::Server;
 
 /// A client of a server of its own.
 pub struct Client {
-    server: Server,
+    pub server: Server,
     agent: Agent,
 }
 

@@ -48,6 +48,11 @@ impl Server {
         server
     }
 
+    /// The directory where its keys are.
+    pub fn data(&self) -> &std::path::Path {
+        self.data.path()
+    }
+
     /// Stops serving: no new work, open calls finish, streams end. The store stays as it is.
     pub fn pause(&mut self) {
         if let Some(running) = self.running.take() {
