@@ -80,6 +80,8 @@ pub async fn start_with(
     if let Some(traces) = &app.settings.traces {
         app.traces = Some(Traces::start(traces, app.metrics.lost_batches.clone())?);
     }
+    // What a process that was killed had just begun to take in.
+    let _ = std::fs::remove_dir_all(&app.spool);
     let app = Arc::new(app);
     let router = app::router(&app, own);
     tokio::spawn(follow_keys(Arc::clone(&app)));
