@@ -73,12 +73,13 @@ fn start(command: &[String], cwd: &Path) -> Result<(), Failure> {
     };
     let mut process = Process::new(program);
     process.args(words).current_dir(cwd);
+    // A process that could not become the agent is in its directory all the same.
+    let next = typed(command, cwd);
     let failed = |error: std::io::Error| {
         let why = match error.kind() {
             std::io::ErrorKind::NotFound => "it is not installed, or not on the PATH".to_owned(),
             _ => error.to_string(),
         };
-        let next = typed(command, cwd);
         let what = format!("{program} could not be started: {why}. The session is written; go on with: {next}");
         Failure::trouble("cli/agent", what)
     };
