@@ -1,10 +1,9 @@
 //! Appends and pages over HTTP, beside the least that the same server can do.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use banyan_model::{MessagesRequest, SessionId};
-use serde_json::Value;
 
 use crate::http_client::{Connection, request};
 use crate::http_server::Server;
@@ -41,7 +40,7 @@ pub(crate) fn run(bench: &Workbench) -> Outcome<Section> {
         Box::new(|| {
             let appended = rate(at, &appends, time)?;
             // What follows must not be measured beside the index that catches up.
-            wait_for_index(at)?;
+            server.wait_for_index()?;
             Ok(appended)
         }),
         Box::new(|| rate(at, &empty, time)),
@@ -100,23 +99,6 @@ fn page(session: &SessionId) -> Outcome<Vec<u8>> {
 
 fn body_of(request: &[u8]) -> &[u8] {
     request.windows(4).position(|four| four == b"\r\n\r\n").map_or(&[], |at| &request[at + 4..])
-}
-
-/// Waits until everything that was written can be found.
-fn wait_for_index(at: SocketAddr) -> Outcome<()> {
-    let search = request("POST", "/v1/call/session::search", br#"{"query":"anything","limit":1}"#);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut connection = Connection::open(at).await?;
-        let until = Instant::now() + Duration::from_secs(120);
-        while Instant::now() < until {
-            let answer: Value = serde_json::from_slice(connection.ask(&search).await?)?;
-            if answer["complete"] == true {
-                return Ok(());
-            }
-        }
-        Err("the search index does not catch up".into())
-    })
 }
 
 fn length_of(at: SocketAddr, request: &[u8]) -> Outcome<usize> {

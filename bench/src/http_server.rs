@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::Path as InPath;
@@ -11,7 +12,9 @@ use axum::routing::{get, post};
 use banyan::{Banyan, Options};
 use banyan_server::Settings;
 use bytes::Bytes;
+use serde_json::Value;
 
+use crate::http_client::{Connection, request};
 use crate::machine;
 use crate::workbench::Outcome;
 
@@ -41,6 +44,23 @@ impl Server {
     /// Its resident memory, in KiB.
     pub(crate) fn resident_kib(&self) -> Outcome<u64> {
         machine::resident_kib_of(&self.child.id().to_string())
+    }
+
+    /// Waits until everything that was written can be found, so that what is measured next is not measured beside the index.
+    pub(crate) fn wait_for_index(&self) -> Outcome<()> {
+        let search = request("POST", "/v1/call/session::search", br#"{"query":"anything","limit":1}"#);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let mut connection = Connection::open(self.address).await?;
+            let until = Instant::now() + Duration::from_secs(120);
+            while Instant::now() < until {
+                let answer: Value = serde_json::from_slice(connection.ask(&search).await?)?;
+                if answer["complete"] == true {
+                    return Ok(());
+                }
+            }
+            Err("the search index does not catch up".into())
+        })
     }
 
     pub(crate) fn stop(mut self) -> Outcome<()> {

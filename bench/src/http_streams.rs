@@ -46,7 +46,9 @@ impl Stage {
         let first = session::append(&session, session::assistant(String::new()));
         let entry = banyan::block_on(store.append(first))?.entry_id;
         store.close()?;
-        Ok(Self { server: Server::start(dir.path())?, session, entry, _dir: dir })
+        let server = Server::start(dir.path())?;
+        server.wait_for_index()?;
+        Ok(Self { server, session, entry, _dir: dir })
     }
 
     fn extend(&self, text: &str) -> Vec<u8> {

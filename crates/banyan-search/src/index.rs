@@ -173,7 +173,7 @@ impl SearchIndex {
 }
 
 /// About how much is held in memory before it is written.
-const WRITER_BYTES: usize = 64 << 20;
+const WRITER_BYTES: usize = 40 << 20;
 
 /// Stands before the id in a session's own document, so that only that is found by it.
 const OWN: char = '\u{1}';
