@@ -20,7 +20,7 @@ use crate::problem::Problem;
 /// So much of a file is in memory.
 const IN_MEMORY: usize = 1 << 20;
 /// So many files are on disk at a time. Whoever comes later waits, and sends no more meanwhile.
-pub(crate) const ON_DISK: usize = 4;
+const ON_DISK: usize = 4;
 
 /// A file that came in.
 pub(crate) struct Spooled {
@@ -72,7 +72,7 @@ impl FromRequest<Shared> for Spooled {
     }
 }
 
-/// A place for files that come in, at most so many at a time.
+/// The places for files on disk.
 pub(crate) fn places() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(ON_DISK))
 }
