@@ -38,9 +38,14 @@ fn hashed(id: &str) -> String {
 }
 
 fn escape(id: &str) -> String {
-    let mut stem = String::with_capacity(id.len());
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    // Most ids are names as they are, and every commit asks for one.
+    if id.bytes().all(is_safe) {
+        return id.to_owned();
+    }
+    let mut stem = String::with_capacity(id.len() * 3);
     for byte in id.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-') {
+        if is_safe(byte) {
             stem.push(char::from(byte));
         } else {
             stem.push('%');

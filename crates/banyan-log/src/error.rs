@@ -40,8 +40,8 @@ pub enum LogError {
 
 impl LogError {
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> LogError {
-        let doing = doing.into();
         move |error| {
+            let doing = doing.into();
             if is_full(&error) {
                 LogError::Full(format!("{doing}: {error}"))
             } else {

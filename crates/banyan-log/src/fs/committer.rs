@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use banyan_model::CommitNo;
+use banyan_model::{CommitNo, SessionId};
 
 use super::Durability;
 use super::checkpoint::Sealed;
@@ -42,17 +42,13 @@ impl Queued {
             let mut with_files = Vec::with_capacity(writes.len());
             for write in writes {
                 most += bound(&write);
-                let path = layout::session(&write.session);
-                let file = shared.files.ensure(&path).map_err(LogError::io(format!("opening {path}")))?;
-                with_files.push((file, write));
+                with_files.push((file_of(shared, &write.session)?, write));
             }
             let mut end = None;
             if let Some(removal) = removal {
                 most +=
                     512 + removal.session.as_str().len() * 8 + removal.tombstone.len() + removal.blobs.len() * 80;
-                let path = layout::session(&removal.session);
-                let file = shared.files.ensure(&path).map_err(LogError::io(format!("opening {path}")))?;
-                end = Some((file, removal));
+                end = Some((file_of(shared, &removal.session)?, removal));
             }
             Ok((with_files, end, most))
         })();
@@ -69,6 +65,12 @@ impl Queued {
             _ => None,
         })
     }
+}
+
+/// The file that a session is in. Every commit asks for it, so words for an error are found when there is one.
+fn file_of(shared: &Shared, session: &SessionId) -> Result<Arc<LazyFile>, LogError> {
+    let path = layout::session(session);
+    shared.files.ensure(&path).map_err(|error| LogError::io(format!("opening {path}"))(error))
 }
 
 /// The most bytes that a write can take in the log, frame and journal entry included.
