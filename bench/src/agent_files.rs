@@ -147,9 +147,14 @@ pub(crate) fn rollout(home: &Path, number: usize) -> Outcome<PathBuf> {
 
 /// A turn as Codex writes it.
 pub(crate) fn turn(number: usize) -> String {
+    turn_about(&number.to_string())
+}
+
+/// The same about something.
+pub(crate) fn turn_about(what: &str) -> String {
     let line = |role: &str, kind: &str, text: &str| {
         format!(
-            r#"{{"timestamp":"2026-01-02T03:04:06.000Z","type":"response_item","payload":{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"{text} {number}"}}]}}}}"#
+            r#"{{"timestamp":"2026-01-02T03:04:06.000Z","type":"response_item","payload":{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"{text} {what}"}}]}}}}"#
         ) + "\n"
     };
     line("user", "input_text", "ask") + &line("assistant", "output_text", "answer")

@@ -62,7 +62,25 @@ pub(crate) fn most_resident_kib_of(process: &str) -> Outcome<u64> {
 
 /// Seconds of the processor that another process has used so far, over all of its threads.
 pub(crate) fn seconds_of(process: &str) -> Outcome<f64> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    seconds_in(&fs::read_to_string(format!("/proc/{process}/stat"))?)
+}
+
+/// The same of each of its threads that is there, by number, with what the thread is called.
+pub(crate) fn seconds_of_threads(process: &str) -> Outcome<Vec<(u32, String, f64)>> {
+    let mut threads = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{process}/task"))? {
+        // A thread may end meanwhile.
+        let Ok(stat) = fs::read_to_string(entry?.path().join("stat")) else { continue };
+        let known = stat.split_once(" (").zip(stat.rsplit_once(')'));
+        if let Some(((number, rest), _)) = known {
+            let name = rest.rsplit_once(')').map_or("", |(name, _)| name).to_owned();
+            threads.push((number.parse()?, name, seconds_in(&stat)?));
+        }
+    }
+    Ok(threads)
+}
+
+fn seconds_in(stat: &str) -> Outcome<f64> {
     // The name may hold anything, and ends with the last bracket.
     let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());

@@ -25,6 +25,7 @@ mod pi;
 mod place;
 mod qwen;
 mod records;
+mod rest;
 mod sink;
 mod sqlite;
 mod steps;

@@ -15,6 +15,8 @@ use crate::{Note, Problem, Sink, packed};
 const LONGEST: usize = 64 << 20;
 /// So many bytes before a place tell whether it is still the same file.
 const FINGERPRINT: u64 = 64;
+/// Progress is told after so many bytes.
+const PROGRESS: u64 = 1 << 18;
 /// So many beginnings of an object are tried in a line that is not one.
 const TRIES: usize = 4096;
 
@@ -107,7 +109,7 @@ impl Lines {
         sink: &mut dyn Sink,
         mut take: impl FnMut(&Line<'_>, &mut dyn Sink) -> Result<Taken, Problem>,
     ) -> Result<Between, Problem> {
-        let mut bytes = Vec::new();
+        let (mut bytes, mut untold) = (Vec::new(), 0);
         while self.place.offset < self.end {
             bytes.clear();
             let read = read_line(&mut self.reader, &mut bytes).map_err(|error| Problem::io(&self.path, error))?;
@@ -123,8 +125,12 @@ impl Lines {
             }
             self.place.offset += read.bytes;
             self.place.lines = number;
-            sink.progress(read.bytes);
+            untold += read.bytes;
+            if untold >= PROGRESS {
+                sink.progress(std::mem::take(&mut untold));
+            }
         }
+        sink.progress(untold);
         let offset = self.place.offset;
         let before = self.fingerprint(offset).map_err(|error| Problem::io(&self.path, error))?;
         self.place.before = before.unwrap_or_default();

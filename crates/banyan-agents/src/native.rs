@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
-use banyan_model::{ContentBlock, ImageBlock, Json, Object, SessionEntry};
-use serde_json::{Map, Value, json};
+use banyan_model::{ContentBlock, ImageBlock, Json, Origin, SessionEntry};
+use serde_json::{Value, json};
 
 use crate::{OWN, Own};
 
@@ -16,24 +16,40 @@ pub(crate) struct Native {
     pub(crate) record: Value,
 }
 
+/// What is left of a record that was read, and which line it was.
+#[derive(Clone, Debug)]
+pub(crate) struct Left {
+    pub(crate) line: u64,
+    /// The record as JSON; nothing of one that the entry carries whole.
+    pub(crate) record: Option<String>,
+}
+
+/// The origin of an entry that carries a record whole: only the line is left to say.
+pub(crate) fn line_of(agent: &str, line: u64) -> Origin {
+    origin(agent, &[Left { line, record: None }])
+}
+
 /// The origin of an entry that was made of these records.
-pub(crate) fn origin(agent: &str, natives: Vec<Native>) -> Object {
-    let mut origin = Object::new();
-    // Of a record that the entry carries whole, only the line is left to say.
-    if let [Native { line, record: Value::Null }] = natives.as_slice() {
-        origin.insert(agent.to_owned(), (*line).into());
-        return origin;
+pub(crate) fn origin(agent: &str, records: &[Left]) -> Origin {
+    if let [Left { line, record: None }] = records {
+        return Origin::from_written(format!("{{\"{agent}\":{line}}}"));
     }
-    let natives = natives.into_iter().map(|Native { line, record }| {
-        let mut native = Map::new();
-        native.insert("line".to_owned(), line.into());
-        if !record.is_null() {
-            native.insert("record".to_owned(), record);
+    let length: usize = records.iter().map(|left| left.record.as_ref().map_or(0, String::len) + 40).sum();
+    let mut text = String::with_capacity(length + 40);
+    text.push_str("{\"");
+    text.push_str(agent);
+    text.push_str("\":[");
+    for (at, Left { line, record }) in records.iter().enumerate() {
+        text.push_str(if at == 0 { "{\"line\":" } else { ",{\"line\":" });
+        text.push_str(&line.to_string());
+        if let Some(record) = record {
+            text.push_str(",\"record\":");
+            text.push_str(record);
         }
-        Value::Object(native)
-    });
-    origin.insert(agent.to_owned(), Value::Array(natives.collect()));
-    origin
+        text.push('}');
+    }
+    text.push_str("]}");
+    Origin::from_written(text)
 }
 
 /// The records that an entry was made of, if it comes from this agent.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use banyan_model::{AgentMessage, Json, Object};
+use banyan_model::{AgentMessage, Json, Object, Origin};
 use serde_json::{Value, json};
 
 /// Shorter texts are kept where they are.
@@ -25,7 +25,7 @@ pub(crate) fn keep(agent: &str, records: Vec<Value>, message: &AgentMessage) -> 
 }
 
 /// The agent's records of a message, if they are known and the message is still what they say.
-pub(crate) fn kept(agent: &str, origin: Option<&Object>, message: &AgentMessage) -> Option<Vec<Value>> {
+pub(crate) fn kept(agent: &str, origin: Option<&Origin>, message: &AgentMessage) -> Option<Vec<Value>> {
     let kept = origin?.get(agent)?;
     if kept.get("of")?.as_str()? != digest(message) {
         return None;

@@ -49,6 +49,6 @@ impl Steps {
 /// Whether an entry is a summary that the agent made itself.
 fn is_own_summary(entry: &SessionEntry, agent: &str) -> bool {
     let SessionEntry::Message(entry) = entry else { return false };
-    entry.origin.as_ref().is_some_and(|origin| origin.contains_key(agent))
+    entry.origin.as_ref().is_some_and(|origin| origin.has(agent))
         && matches!(entry.message.parse(), Ok(AgentMessage::Custom(custom)) if custom.custom_type == COMPACTION)
 }

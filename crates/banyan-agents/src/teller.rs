@@ -107,6 +107,7 @@ impl<'a> Teller<'a> {
         let Some((id, revision)) = self.placed(id, own, digest.get())? else { return Ok(()) };
         let at = if message.timestamp() > 0 { message.timestamp() } else { self.last_at };
         self.last_at = at;
+        let origin = origin.map(Object::into);
         let place = Place { id: id.clone(), parent: self.last.take(), at, revision, origin };
         self.sink.entry(&self.head.session, place.message(message)?)?;
         self.last = Some(id);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use banyan_model::{
     AgentMessage, CommitNo, CreatedEvent, CustomPayload, DeletedEvent, EntryId, Error, Event, EventPayload,
-    MessageAddedEvent, MessageUpdatedEvent, MetaUpdatedEvent, Object, Position, Raw, Role, Seq, SessionEntry,
-    SessionId, SessionMeta, SessionStatus, StatusChangedEvent,
+    MessageAddedEvent, MessageUpdatedEvent, MetaUpdatedEvent, Object, Origin, Position, Raw, Role, Seq,
+    SessionEntry, SessionId, SessionMeta, SessionStatus, StatusChangedEvent,
 };
 
 use crate::record::{Envelope, Grew, LegacyRecord, MetaPut, MetaSet, Record, StoredRecord};
@@ -288,7 +288,7 @@ pub fn deleted(state: &SessionState, commit: CommitNo, now_ms: i64) -> Event {
 /// What subscribers are told of an entry that is new to them, and the role that filters see.
 pub fn added(session_id: SessionId, entry: SessionEntry) -> Result<(EventPayload, Option<Role>), Error> {
     let (entry_id, parent_id, timestamp) = (entry.id().clone(), entry.parent_id().cloned(), entry.timestamp());
-    let origin = entry.origin().cloned();
+    let origin = entry.origin().map(Origin::object);
     let (message, custom) = match entry {
         SessionEntry::Message(entry) => (Some(entry.message), None),
         SessionEntry::Custom(entry) => {

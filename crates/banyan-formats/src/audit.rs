@@ -3,7 +3,7 @@
 //! Only names of things are taken: a directory, a model, a file and its hash. What was in the file, and what a provider sent,
 //! stays where it is.
 
-use banyan_model::{AgentMessage, CustomPayload, InstructionSource, Object};
+use banyan_model::{AgentMessage, CustomPayload, InstructionSource, Object, Origin};
 use serde_json::Value;
 
 use crate::body::Body;
@@ -53,10 +53,10 @@ impl Facts {
     }
 
     /// Learns from an entry of the path. Says which of the facts are news, in their order.
-    pub(crate) fn learn(&mut self, body: &Body, origin: Option<&Object>) -> [bool; 4] {
+    pub(crate) fn learn(&mut self, body: &Body, origin: Option<&Origin>) -> [bool; 4] {
         let before = self.clone();
         if let Some(origin) = origin {
-            self.take(origin);
+            self.take(&origin.only(&told()));
         }
         match body {
             Body::Custom(CustomPayload { custom_type, data }) if is_telling(custom_type) => {
@@ -101,6 +101,11 @@ impl Facts {
             self.sources = sources;
         }
     }
+}
+
+/// The keys that anything is told under.
+fn told() -> Vec<&'static str> {
+    [&[CONTEXT], DIRECTORY, MODEL, PROVIDER, SOURCES].concat()
 }
 
 /// Whether a custom type is one that tells of the surroundings.

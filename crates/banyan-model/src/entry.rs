@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::json::null_as_default;
 use crate::tagged::{self, Tagged};
-use crate::{AgentMessage, AttachmentId, EntryId, FileBlock, Json, Object, Raw, Revision, SessionId};
+use crate::{AgentMessage, AttachmentId, EntryId, FileBlock, Json, Origin, Raw, Revision, SessionId};
 
 /// One node of a session's tree, told apart by `kind`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -51,7 +51,7 @@ impl SessionEntry {
     }
 
     /// Where it came from, in the caller's own form.
-    pub fn origin(&self) -> Option<&Object> {
+    pub fn origin(&self) -> Option<&Origin> {
         match self {
             Self::Message(entry) => entry.origin.as_ref(),
             Self::Custom(entry) => entry.origin.as_ref(),
@@ -111,7 +111,7 @@ pub struct MessageEntry {
     pub revision: Revision,
     /// Where it came from, in the caller's own form.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Object>,
+    pub origin: Option<Origin>,
     /// The message, as it is now.
     pub message: Raw<AgentMessage>,
 }
@@ -131,7 +131,7 @@ pub struct CustomEntry {
     pub revision: Revision,
     /// Where it came from, in the caller's own form.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Object>,
+    pub origin: Option<Origin>,
     /// The application's name for this type of data.
     pub custom_type: String,
     /// The data, in the application's own form.

@@ -13,24 +13,24 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::Error;
 use crate::json_text::{VALUE_DEPTH, compact, quoted};
 
-/// A JSON object supplied by a caller: session metadata, an entry's origin. Equality ignores the order of keys.
+/// A JSON object supplied by a caller, such as session metadata. Equality ignores the order of keys.
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
 /// Any JSON value, kept as its text: numbers keep their digits and objects their order.
 ///
 /// The text never holds blanks between tokens, so it always fits on one line. Equality is equality of that text.
 #[derive(Clone)]
-pub struct Json(Arc<RawValue>);
+pub struct Json(Arc<str>);
 
 impl Json {
     /// The value `null`, which is also the default.
     pub fn null() -> Self {
-        Self(Arc::from(RawValue::NULL.to_owned()))
+        Self(Arc::from("null"))
     }
 
     /// The JSON form of a value.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
-        written(value).map(|raw| Self(Arc::from(raw)))
+        written(value).map(|raw| Self(Arc::from(Box::<str>::from(raw))))
     }
 
     /// The value that a text spells, for text that is not yet known to be JSON.
@@ -41,12 +41,12 @@ impl Json {
     /// The value that a text spells, for text that was just read to its end as one JSON value: it is not parsed once more.
     pub fn vouched(text: &str) -> Result<Self, Error> {
         let text = compact(text, VALUE_DEPTH).map_err(|error| Error::invalid_request(error.to_string()))?;
-        Self::of(&AsItIs(&text))
+        Ok(Self(Arc::from(text.as_ref())))
     }
 
     /// The text, without blanks between tokens.
     pub fn get(&self) -> &str {
-        self.0.get()
+        &self.0
     }
 
     /// Whether the value is `null`.
@@ -82,13 +82,13 @@ impl fmt::Debug for Json {
 
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        as_it_is(&self.0, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        compacted(deserializer, VALUE_DEPTH).map(|raw| Self(Arc::from(raw)))
+        compacted(deserializer, VALUE_DEPTH).map(|raw| Self(Arc::from(Box::<str>::from(raw))))
     }
 }
 
@@ -186,19 +186,10 @@ impl<T> fmt::Debug for Raw<T> {
 /// too, but can only be had by reading the text again, which would be most of what a page of messages costs.
 const AS_IT_IS: &str = "$serde_json::private::RawValue";
 
-fn as_it_is<S: Serializer>(json: &str, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_it_is<S: Serializer>(json: &str, serializer: S) -> Result<S::Ok, S::Error> {
     let mut written = serializer.serialize_struct(AS_IT_IS, 1)?;
     written.serialize_field(AS_IT_IS, json)?;
     written.end()
-}
-
-/// JSON text that is written as it is.
-struct AsItIs<'a>(&'a str);
-
-impl Serialize for AsItIs<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        as_it_is(self.0, serializer)
-    }
 }
 
 /// Writes a string that may be long.
@@ -259,7 +250,10 @@ where
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-fn compacted<'de, D: Deserializer<'de>>(deserializer: D, max_depth: usize) -> Result<Box<RawValue>, D::Error> {
+pub(crate) fn compacted<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    max_depth: usize,
+) -> Result<Box<RawValue>, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     let shorter = match compact(raw.get(), max_depth).map_err(D::Error::custom)? {
         std::borrow::Cow::Borrowed(_) => None,

@@ -14,6 +14,7 @@ mod ids;
 mod json;
 mod json_text;
 mod message;
+mod origin;
 mod schema;
 mod session;
 pub mod store;
@@ -37,5 +38,6 @@ pub use message::{
     AgentMessage, AssistantMessage, CustomMessage, ErrorKind, FunctionResultMessage, Role, StopReason, Usage,
     UserMessage,
 };
+pub use origin::Origin;
 pub use schema::schema_of;
 pub use session::{ListOrder, SessionMeta, SessionStatus};

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use banyan_core::filter;
 use banyan_core::record::Record;
 use banyan_core::state::{SessionState, Source};
-use banyan_formats::history::public_origin;
+use banyan_formats::history::{hides_something, public_origin};
 use banyan_index::Listing;
 use banyan_model::{
     Error, Event, EventFilter, EventPayload, MessageAddedEvent, MessageUpdatedEvent, Object, SessionId,
@@ -260,7 +260,10 @@ impl Store {
         let mut fetched = self.fetch(sources, wanted)?;
         if !access.sees_hidden() {
             for fetched in fetched.iter_mut().flatten() {
-                fetched.origin = fetched.origin.take().map(public_origin);
+                // What else an origin says is not read for this.
+                if fetched.origin.as_ref().is_some_and(hides_something) {
+                    fetched.origin = fetched.origin.take().map(|origin| public_origin(origin.object()).into());
+                }
             }
         }
         if access.scope.is_everything() {

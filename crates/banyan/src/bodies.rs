@@ -8,7 +8,7 @@ use banyan_core::record::{self, Head, HeadKind, Record, StoredRecord};
 use banyan_core::state::{NodeIx, Place, SessionState, Source, SourceIx, extend_text};
 use banyan_log::{At, SessionLog};
 use banyan_model::{
-    AgentMessage, CustomEntry, CustomPayload, EntryId, Error, Json, MessageEntry, MessageItem, Object, Raw,
+    AgentMessage, CustomEntry, CustomPayload, EntryId, Error, Json, MessageEntry, MessageItem, Origin, Raw,
     Revision, Seq, SessionEntry,
 };
 
@@ -49,7 +49,7 @@ pub(crate) enum Body {
 /// An entry that was read.
 pub(crate) struct Fetched {
     pub(crate) body: Body,
-    pub(crate) origin: Option<Object>,
+    pub(crate) origin: Option<Origin>,
 }
 
 /// Lines that were read, as parts of longer stretches.
@@ -147,7 +147,7 @@ impl Wanted {
     /// The entry as one item of a page.
     pub(crate) fn item(self, fetched: Fetched) -> MessageItem {
         let (message, custom, origin) = match fetched.body {
-            Body::Message(message) => (Some(message), None, fetched.origin),
+            Body::Message(message) => (Some(message), None, fetched.origin.as_ref().map(Origin::object)),
             Body::Custom(custom) => (None, Some(custom), None),
         };
         MessageItem { entry_id: self.entry_id, message, custom, origin, elided: false }
@@ -235,7 +235,7 @@ impl Store {
     }
 
     /// What a full record says, and its origin. `None` when it, or content that it names, is damaged.
-    pub(crate) fn body_in(&self, line: &[u8]) -> Result<Option<(Body, Option<Object>)>, Error> {
+    pub(crate) fn body_in(&self, line: &[u8]) -> Result<Option<(Body, Option<Origin>)>, Error> {
         if let Some(message) = record::plain_message(line) {
             return Ok(Some((Body::Message(Raw::vouched(message)), None)));
         }
@@ -255,11 +255,11 @@ impl Store {
         };
         let body = match &head.kind {
             HeadKind::Custom { custom_type, .. } => {
-                let data = Json::from_text(&text)?;
+                let data = Json::vouched(&text)?;
                 Body::Custom(CustomPayload { custom_type: custom_type.clone().into_owned(), data })
             }
             HeadKind::EntryPut(entry) if !entry.kind.is_message() => {
-                let data = Json::from_text(&text)?;
+                let data = Json::vouched(&text)?;
                 Body::Custom(CustomPayload { custom_type: entry.custom_type.clone().unwrap_or_default(), data })
             }
             HeadKind::Message { .. }
@@ -334,7 +334,7 @@ fn other_origin(wanted: &Wanted) -> Option<Place> {
 }
 
 /// The origin on a line.
-fn origin_in(line: &[u8]) -> Option<Object> {
+fn origin_in(line: &[u8]) -> Option<Origin> {
     Head::parse(line).ok()?.origin(line)
 }
 
@@ -363,7 +363,7 @@ pub(crate) fn additions(line: &[u8]) -> Option<Vec<Addition>> {
     }
 }
 
-fn legacy_body(line: &[u8]) -> Option<(Body, Option<Object>)> {
+fn legacy_body(line: &[u8]) -> Option<(Body, Option<Origin>)> {
     use banyan_core::record::LegacyRecord as L;
     let stored = record::parse_full(line).ok()?;
     let entry = match stored.record {

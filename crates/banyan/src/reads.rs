@@ -217,7 +217,7 @@ fn loaded(fetched: Option<&Fetched>) -> Result<page::Loaded, Error> {
         Body::Message(message) if may_matter(message) => Some(message.parse()?),
         Body::Message(_) | Body::Custom(_) => None,
     };
-    Ok(page::Loaded { origin: fetched.origin.clone(), message })
+    Ok(page::Loaded { origin: fetched.origin.as_ref().map(Origin::object), message })
 }
 
 /// True unless the message certainly has no calls, is no result and has no type of its own.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use banyan_core::event;
 use banyan_core::state::{NodeIx, Source};
 use banyan_model::{
-    CommitNo, Error, Event, EventPayload, MessageUpdatedEvent, Object, Position, Revision, SessionEntry, SessionId,
+    CommitNo, Error, Event, EventPayload, MessageUpdatedEvent, Object, Origin, Position, Revision, SessionEntry,
+    SessionId,
 };
 
 use crate::access::Access;
@@ -94,7 +95,7 @@ fn updated_event(session: &SessionId, entry: &SessionEntry) -> Option<EventPaylo
             entry_id: entry.id.clone(),
             message: entry.message.clone(),
             revision: entry.revision,
-            origin: entry.origin.clone(),
+            origin: entry.origin.as_ref().map(Origin::object),
             timestamp: entry.timestamp,
         })
     })

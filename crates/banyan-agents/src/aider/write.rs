@@ -102,7 +102,8 @@ impl Text<'_> {
     }
 
     fn one(&mut self, entry: &MessageEntry, message: &AgentMessage) {
-        let of = |key: &str| entry.origin.as_ref().and_then(|origin| origin.get(ID)?.get(key)?.as_str());
+        let known = entry.origin.as_ref().and_then(|origin| origin.get(ID));
+        let of = |key: &str| known.as_ref()?.get(key)?.as_str();
         let now = text_of(message.content());
         let raw = of("raw").filter(|_| of("text") == Some(now.as_str()));
         if let (Some(raw), false) = (raw, message.content().is_empty()) {

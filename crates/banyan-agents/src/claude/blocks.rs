@@ -1,9 +1,12 @@
 //! Content blocks: taken out of records, and put back.
 
 use banyan_model::{ContentBlock, FunctionCallBlock, ImageBlock, Json, ThinkingBlock, Usage};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::native::{Blocks, is_taken, json_of, take_text, text_at};
+use crate::native::{Blocks, is_taken, text_at};
+use crate::rest::{Rest, carried, fields, list, text};
 
 /// A result inside a record of the user.
 pub(super) struct Answer {
@@ -12,64 +15,138 @@ pub(super) struct Answer {
     pub(super) is_error: bool,
 }
 
-/// Takes text, pictures, thinking and calls out of a message; what else is there stays.
-pub(super) fn take(message: &mut Value) -> Vec<ContentBlock> {
-    take_at(message, "content")
+/// What a message says that anybody looks at.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
 }
 
-fn take_at(holder: &mut Value, key: &str) -> Vec<ContentBlock> {
-    if let Some(text) = take_text(holder, key) {
+/// The same of a block, of whatever kind.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Part<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    source: Option<&'a RawValue>,
+    #[serde(borrow)]
+    thinking: Option<&'a RawValue>,
+    #[serde(borrow)]
+    signature: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_use_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    is_error: Option<&'a RawValue>,
+}
+
+/// Where a picture has its data.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Data<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    media_type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Tokens<'a> {
+    #[serde(borrow)]
+    input_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cache_read_input_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cache_creation_input_tokens: Option<&'a RawValue>,
+}
+
+/// Takes text, pictures, thinking and calls out of a message; what else is there stays.
+pub(super) fn take<'a>(message: &Message<'a>, rest: &mut Rest<'a>) -> Vec<ContentBlock> {
+    take_content(message.content, rest)
+}
+
+fn take_content<'a>(content: Option<&'a RawValue>, rest: &mut Rest<'a>) -> Vec<ContentBlock> {
+    if let Some(text) = rest.take_text(content) {
         return vec![ContentBlock::text(text)];
     }
-    let parts = holder.get_mut(key).and_then(Value::as_array_mut);
-    parts.into_iter().flatten().filter_map(take_block).collect()
+    list(content).into_iter().filter_map(|part| take_block(&fields(Some(part)), rest)).collect()
 }
 
-fn take_block(part: &mut Value) -> Option<ContentBlock> {
-    match text_at(part, "type") {
-        "text" => take_text(part, "text").map(ContentBlock::text),
+fn take_block<'a>(part: &Part<'a>, rest: &mut Rest<'a>) -> Option<ContentBlock> {
+    match text(part.kind).as_ref() {
+        "text" => rest.take_text(part.text).map(ContentBlock::text),
         "image" => {
-            let source = part.get_mut("source").filter(|source| text_at(source, "type") == "base64")?;
-            let mime = text_at(source, "media_type").to_owned();
-            let data = take_text(source, "data")?;
+            let source: Data<'a> = fields(part.source);
+            if text(source.kind) != "base64" {
+                return None;
+            }
+            let data = rest.take_text(source.data)?;
+            let mime = text(source.media_type).into_owned();
             Some(ContentBlock::Image(ImageBlock { mime, data, attachment_id: None }))
         }
         "thinking" => {
-            let text = take_text(part, "thinking")?;
-            let signature = take_text(part, "signature");
+            let text = rest.take_text(part.thinking)?;
+            let signature = rest.take_text(part.signature);
             Some(ContentBlock::Thinking(ThinkingBlock { text, signature }))
         }
         "tool_use" => {
-            let arguments = part.get_mut("input").map(Value::take).unwrap_or_default();
-            let (id, function_id) = (text_at(part, "id").to_owned(), text_at(part, "name").to_owned());
-            Some(ContentBlock::FunctionCall(FunctionCallBlock { id, function_id, arguments: json_of(&arguments) }))
+            if let Some(input) = part.input {
+                rest.take(input);
+            }
+            let (id, function_id) = (text(part.id).into_owned(), text(part.name).into_owned());
+            let arguments = part.input.map(carried).unwrap_or_default();
+            Some(ContentBlock::FunctionCall(FunctionCallBlock { id, function_id, arguments }))
         }
         _ => None,
     }
 }
 
 /// Takes the results out of a message of the user.
-pub(super) fn take_answers(message: &mut Value) -> Vec<Answer> {
-    let parts = message.get_mut("content").and_then(Value::as_array_mut);
-    let take = |part: &mut Value| {
-        if text_at(part, "type") != "tool_result" {
-            return None;
-        }
-        let is_error = part.get("is_error").and_then(Value::as_bool).unwrap_or_default();
-        Some(Answer { call: text_at(part, "tool_use_id").to_owned(), content: take_at(part, "content"), is_error })
+pub(super) fn take_answers<'a>(message: &Message<'a>, rest: &mut Rest<'a>) -> Vec<Answer> {
+    let take = |part: &'a RawValue| {
+        let part: Part<'a> = fields(Some(part));
+        (text(part.kind) == "tool_result").then(|| Answer {
+            call: text(part.tool_use_id).into_owned(),
+            content: take_content(part.content, rest),
+            is_error: part.is_error.is_some_and(|is_error| is_error.get() == "true"),
+        })
     };
-    parts.into_iter().flatten().filter_map(take).collect()
+    list(message.content).into_iter().filter_map(take).collect()
 }
 
 /// What a response used.
-pub(super) fn usage(message: &Value) -> Option<Usage> {
-    let usage = message.get("usage")?;
-    let number = |key: &str| usage.get(key).and_then(Value::as_u64);
+pub(super) fn usage(message: &Message<'_>) -> Option<Usage> {
+    let tokens: Tokens<'_> = fields(Some(message.usage?));
+    let number = |value: Option<&RawValue>| value.and_then(|value| value.get().parse().ok());
     Some(Usage {
-        input: number("input_tokens"),
-        output: number("output_tokens"),
-        cache_read: number("cache_read_input_tokens"),
-        cache_write: number("cache_creation_input_tokens"),
+        input: number(tokens.input_tokens),
+        output: number(tokens.output_tokens),
+        cache_read: number(tokens.cache_read_input_tokens),
+        cache_write: number(tokens.cache_creation_input_tokens),
         reasoning: None,
         cost_usd: None,
     })

@@ -1,12 +1,14 @@
 //! The conversations of one file: the main one, and in old versions those of its sub-agents.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use banyan_model::{AgentMessage, AssistantMessage, ContentBlock, EntryId, SessionEntry, StopReason, Usage};
+use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::build::Place;
-use crate::native::{self, Native};
+use crate::native::{self, Left};
 use crate::telling::Telling;
 use crate::{Problem, Sink};
 
@@ -23,15 +25,15 @@ pub(super) struct State {
     /// The functions of calls that have no result yet.
     pub(super) calls: BTreeMap<String, String>,
     /// Where the newest records are: what follows one of them goes behind the entry named here.
-    pub(super) recent: VecDeque<(String, EntryId)>,
+    pub(super) recent: VecDeque<(Arc<str>, EntryId)>,
     pub(super) at: i64,
 }
 
 impl State {
     pub(super) fn remember(&mut self, uuid: &str, entry: &EntryId) {
-        match self.recent.iter_mut().find(|(known, _)| known == uuid) {
+        match self.recent.iter_mut().rev().find(|(known, _)| **known == *uuid) {
             Some((_, at)) => at.clone_from(entry),
-            None => self.recent.push_back((uuid.to_owned(), entry.clone())),
+            None => self.recent.push_back((uuid.into(), entry.clone())),
         }
         if self.recent.len() > RECENT {
             self.recent.pop_front();
@@ -45,7 +47,7 @@ pub(super) struct Response {
     pub(super) id: EntryId,
     pub(super) parent: Option<EntryId>,
     pub(super) at: i64,
-    pub(super) natives: Vec<Native>,
+    pub(super) natives: Vec<Left>,
     pub(super) content: Vec<ContentBlock>,
     pub(super) usage: Option<Usage>,
     pub(super) model: String,
@@ -101,7 +103,7 @@ impl Chat {
             _ => StopReason::End,
         };
         let message = AgentMessage::Assistant(AssistantMessage {
-            content: response.content.clone(),
+            content: std::mem::take(&mut response.content),
             model: response.model.clone(),
             provider: "anthropic".to_owned(),
             stop_reason,
@@ -118,9 +120,14 @@ impl Chat {
             parent: response.parent.clone(),
             at: response.at,
             revision: (response.natives.len() as u64).saturating_sub(1),
-            origin: Some(native::origin("claude", response.natives.clone())),
+            origin: Some(native::origin("claude", &response.natives)),
         };
-        sink.entry(&self.telling.head.session, place.message(&message)?)?;
+        let entry = place.message(&message)?;
+        // More may be added to it, and then it is told once more.
+        if let AgentMessage::Assistant(said) = message {
+            response.content = said.content;
+        }
+        sink.entry(&self.telling.head.session, entry)?;
         Ok(())
     }
 }

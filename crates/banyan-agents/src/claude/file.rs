@@ -111,7 +111,7 @@ fn name_of(path: &Path, first: &str) -> Name {
     let folder = path.parent().filter(|folder| folder.ends_with("subagents")).and_then(Path::parent);
     let folder = folder.and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned);
     let said = serde_json::from_str::<Envelope<'_>>(first).ok();
-    let said = said.and_then(|envelope| envelope.session_id.map(std::borrow::Cow::into_owned));
+    let said = said.and_then(|envelope| envelope.session_id.map(|id| id.to_string()));
     let parent = folder.or(said);
     let native = parent.as_ref().map_or_else(|| stem.clone(), |parent| format!("{parent}.{stem}"));
     Name { native, parent }
@@ -191,7 +191,7 @@ fn old_title(path: &Path, reading: &mut Reading) -> Result<(), Problem> {
             let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(line) else { break };
             let (Some(summary), Some(leaf)) = (&envelope.summary, &envelope.leaf_uuid) else { break };
             if reading.known.get(number(leaf)).is_some_and(|(chat, _)| chat == 0) {
-                telling.head.title = summary.clone().into_owned();
+                telling.head.title = summary.to_string();
             }
         }
     }

@@ -1,15 +1,15 @@
 //! The records of the tree: what each becomes.
 
-use banyan_model::{AgentMessage, ContentBlock, CustomMessage, EntryId, FunctionResultMessage, UserMessage};
-use serde_json::Value;
+use banyan_model::{AgentMessage, ContentBlock, CustomMessage, EntryId, FunctionResultMessage, Json, UserMessage};
 
-use super::blocks;
+use super::blocks::{self, Message};
 use super::chat::Response;
 use super::read::{Reading, note};
-use super::record::{Envelope, json, number, value};
+use super::record::{Envelope, number};
 use crate::build::Place;
 use crate::lines::Line;
-use crate::native::{self, Native, json_of, text_at};
+use crate::native::{self, Left};
+use crate::rest::{self, Rest};
 use crate::{COMPACTION, Problem, Sink, entry_id};
 
 /// What the commands of the user and their output begin with.
@@ -25,6 +25,8 @@ pub(super) struct Spot<'a> {
     pub(super) id: EntryId,
     pub(super) parent: Option<EntryId>,
     pub(super) line: &'a Line<'a>,
+    /// The line without what we added.
+    pub(super) text: &'a str,
 }
 
 impl Reading {
@@ -32,21 +34,21 @@ impl Reading {
     pub(super) fn assistant(
         &mut self,
         spot: Spot<'_>,
-        mut value: Value,
+        envelope: &Envelope<'_>,
+        message: &Message<'_>,
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
-        let Spot { at, uuid, id, parent, line } = spot;
+        let Spot { at, uuid, id, parent, line, text } = spot;
         let told = self.told;
         let chat = &mut self.chats[at];
-        let is_error = value.get("isApiErrorMessage").and_then(Value::as_bool) == Some(true);
-        let mut message = value.get_mut("message").map_or(Value::Null, Value::take);
-        let message_id = match text_at(&message, "id") {
-            "" => uuid.to_owned(),
-            id => id.to_owned(),
+        let message_id = match rest::text(message.id).into_owned() {
+            id if id.is_empty() => uuid.to_owned(),
+            id => id,
         };
-        let mut content = blocks::take(&mut message);
+        let mut rest = Rest::new(text);
+        let mut content = blocks::take(message, &mut rest);
         let mut error = None;
-        if is_error {
+        if envelope.is_api_error_message.is_some_and(|is_error| is_error.get() == "true") {
             let text = |block: &ContentBlock| match block {
                 ContentBlock::Text(block) => block.text.clone(),
                 _ => String::new(),
@@ -58,13 +60,13 @@ impl Reading {
                 chat.state.calls.insert(call.id.clone(), call.function_id.clone());
             }
         }
-        let model = text_at(&message, "model").to_owned();
+        let model = rest::text(message.model).into_owned();
         if !model.is_empty() && model != "<synthetic>" {
             chat.telling.model(&model);
         }
-        let (usage, stop) = (blocks::usage(&message), message.get("stop_reason").and_then(Value::as_str));
-        let stop = stop.map(str::to_owned);
-        value["message"] = message;
+        let usage = blocks::usage(message);
+        let stop = message.stop_reason.filter(|stop| rest::is_text(stop));
+        let stop = stop.map(|stop| rest::text(Some(stop)).into_owned());
         let goes_on = chat.response.as_ref().is_some_and(|open| open.message == message_id);
         if !goes_on {
             chat.flush(told, sink)?;
@@ -88,7 +90,7 @@ impl Reading {
             });
         }
         let Some(response) = &mut chat.response else { return Ok(()) };
-        response.natives.push(Native { line: line.number, record: value });
+        response.natives.push(Left { line: line.number, record: rest.text() });
         response.content.extend(content);
         response.usage = usage.or_else(|| response.usage.take());
         response.model = model;
@@ -112,20 +114,22 @@ impl Reading {
         envelope: &Envelope<'_>,
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
-        let Some(mut record) = value(spot.line) else { return self.other(spot, "user", sink) };
-        let Spot { at, uuid, id, mut parent, line } = spot;
-        let mut message = record.get_mut("message").map_or(Value::Null, Value::take);
-        let answers = blocks::take_answers(&mut message);
-        let content = blocks::take(&mut message);
-        let mut details = if answers.is_empty() { None } else { record.get_mut("toolUseResult").map(Value::take) };
-        record["message"] = message;
+        let Spot { at, uuid, id, mut parent, line, text } = spot;
+        let message: Message<'_> = rest::fields(envelope.message);
+        let mut rest = Rest::new(text);
+        let answers = blocks::take_answers(&message, &mut rest);
+        let content = blocks::take(&message, &mut rest);
+        let mut details = if answers.is_empty() { None } else { envelope.tool_use_result };
+        if let Some(details) = details {
+            rest.take(details);
+        }
         let is_new = line.offset >= self.told;
         let chat = &mut self.chats[at];
         let timestamp = chat.state.at;
-        let origin = native::origin("claude", vec![Native { line: line.number, record }]);
+        let origin = native::origin("claude", &[Left { line: line.number, record: rest.text() }]);
         // The record stands at the first entry that is made of it; the others say only that they are parts.
         let mut origin = Some(origin);
-        let mut origin = || origin.take().or_else(|| Some(native::origin("claude", Vec::new())));
+        let mut origin = || origin.take().or_else(|| Some(native::origin("claude", &[])));
         let mut next = Some(id);
         let mut last = None;
         let session = chat.telling.head.session.clone();
@@ -140,7 +144,7 @@ impl Reading {
                 function_id: chat.state.calls.remove(&answer.call).unwrap_or_default(),
                 function_call_id: answer.call,
                 content: answer.content,
-                details: details.take().map(|details| json_of(&details)).unwrap_or_default(),
+                details: details.take().map(rest::carried).unwrap_or_default(),
                 is_error: answer.is_error,
                 timestamp,
             });
@@ -180,16 +184,22 @@ impl Reading {
     }
 
     /// Context that the model was shown.
-    pub(super) fn attachment(&mut self, spot: Spot<'_>, sink: &mut dyn Sink) -> Result<(), Problem> {
-        let Some(mut record) = value(spot.line) else { return self.other(spot, "attachment", sink) };
-        let Spot { at, uuid, id, parent, line } = spot;
-        let rendered = record.get_mut("rendered").and_then(Value::as_array_mut);
-        let content: Vec<ContentBlock> = rendered.into_iter().flatten().flat_map(blocks::take).collect();
+    pub(super) fn attachment(
+        &mut self,
+        spot: Spot<'_>,
+        envelope: &Envelope<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Problem> {
+        let Spot { at, uuid, id, parent, line, text } = spot;
+        let mut rest = Rest::new(text);
+        let rendered = rest::list(envelope.rendered).into_iter();
+        let content = rendered.flat_map(|shown| blocks::take(&rest::fields(Some(shown)), &mut rest)).collect();
         let timestamp = self.chats[at].state.at;
         let custom_type = "claude.attachment".to_owned();
         let message =
             AgentMessage::Custom(CustomMessage { custom_type, content, display: None, details: None, timestamp });
-        let origin = Some(native::origin("claude", vec![Native { line: line.number, record }]));
+        let left = Left { line: line.number, record: rest.text() };
+        let origin = Some(native::origin("claude", &[left]));
         let place = Place { id: id.clone(), parent, at: timestamp, revision: 0, origin };
         self.chats[at].tell(place.message(&message)?, line.offset >= self.told, sink)?;
         self.place(at, uuid, &id);
@@ -198,15 +208,15 @@ impl Reading {
 
     /// A record that is no message.
     pub(super) fn other(&mut self, spot: Spot<'_>, kind: &str, sink: &mut dyn Sink) -> Result<(), Problem> {
-        let Spot { at, uuid, id, parent, line } = spot;
-        let Some(data) = json(line) else {
+        let Spot { at, uuid, id, parent, line, text } = spot;
+        let Ok(data) = Json::vouched(text) else {
             sink.note(note(line, "the record is too deep or too odd to be kept", true));
             if let Some(parent) = parent {
                 self.place(at, uuid, &parent);
             }
             return Ok(());
         };
-        let origin = Some(native::origin("claude", vec![Native { line: line.number, record: Value::Null }]));
+        let origin = Some(native::line_of("claude", line.number));
         let place = Place { id: id.clone(), parent, at: self.chats[at].state.at, revision: 0, origin };
         let entry = place.custom(format!("claude.{kind}"), data);
         self.chats[at].tell(entry, line.offset >= self.told, sink)?;

@@ -1,14 +1,15 @@
 //! One file, line by line.
 
-use banyan_model::{EntryId, SessionId};
-use serde_json::Value;
+use banyan_model::{EntryId, Json, SessionId};
 
+use super::blocks::Message;
 use super::chat::{Chat, Known, State};
 use super::messages::Spot;
-use super::record::{Envelope, json, number, value};
+use super::record::{Envelope, number};
 use crate::build::{Place, millis};
 use crate::lines::{Line, Taken};
-use crate::native::{self, Native, text_at};
+use crate::native;
+use crate::rest::{self, Text, without_own};
 use crate::telling::Telling;
 use crate::{Note, Problem, Sink, entry_id, session_id};
 
@@ -48,11 +49,30 @@ impl Reading {
             Ok(envelope) => envelope,
             Err(error) => return Ok(Taken::NotARecord(error.to_string())),
         };
-        match envelope.uuid.as_deref() {
-            Some(uuid) => self.record(uuid, &envelope, line, sink)?,
-            None => self.aside(&envelope, line, sink)?,
+        if envelope.own.is_none() {
+            self.record_or_aside(&envelope, line, &line.text, sink)?;
+            return Ok(Taken::Yes);
+        }
+        // What we added is no part of the record.
+        let text = without_own(&line.text).unwrap_or_else(|| line.text.clone().into_owned());
+        match serde_json::from_str::<Envelope<'_>>(&text) {
+            Ok(bare) => self.record_or_aside(&Envelope { own: envelope.own, ..bare }, line, &text, sink)?,
+            Err(error) => return Ok(Taken::NotARecord(error.to_string())),
         }
         Ok(Taken::Yes)
+    }
+
+    fn record_or_aside(
+        &mut self,
+        envelope: &Envelope<'_>,
+        line: &Line<'_>,
+        text: &str,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Problem> {
+        match envelope.uuid.as_deref() {
+            Some(uuid) => self.record(uuid, envelope, (line, text), sink),
+            None => self.aside(envelope, (line, text), sink),
+        }
     }
 
     /// The end of the file: tells what is still open.
@@ -72,7 +92,12 @@ impl Reading {
     }
 
     /// A record that has no place in the tree: it stays behind whatever is newest.
-    fn aside(&mut self, envelope: &Envelope<'_>, line: &Line<'_>, sink: &mut dyn Sink) -> Result<(), Problem> {
+    fn aside(
+        &mut self,
+        envelope: &Envelope<'_>,
+        (line, text): (&Line<'_>, &str),
+        sink: &mut dyn Sink,
+    ) -> Result<(), Problem> {
         let (told, own) = (self.told, envelope.own.as_ref().map(|marked| &marked.own));
         let chat = &mut self.chats[0];
         if let Some(title) = envelope.custom_title.as_deref() {
@@ -91,7 +116,7 @@ impl Reading {
         if own.is_some_and(|own| own.made_up) {
             return Ok(());
         }
-        let Some(data) = json(line) else {
+        let Ok(data) = Json::vouched(text) else {
             sink.note(note(line, "the record is too deep or too odd to be kept", true));
             return Ok(());
         };
@@ -102,7 +127,7 @@ impl Reading {
         if let Some(at) = envelope.timestamp.as_deref().and_then(millis) {
             chat.state.at = at;
         }
-        let origin = native::origin("claude", vec![Native { line: line.number, record: Value::Null }]);
+        let origin = native::line_of("claude", line.number);
         let parent = chat.state.tip.clone();
         let at = chat.state.at;
         let place = Place { id: id.clone(), parent, at, revision: 0, origin: Some(origin) };
@@ -125,7 +150,7 @@ impl Reading {
         &mut self,
         uuid: &str,
         envelope: &Envelope<'_>,
-        line: &Line<'_>,
+        (line, text): (&Line<'_>, &str),
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
         let name = number(uuid);
@@ -134,10 +159,9 @@ impl Reading {
             return Ok(());
         }
         let is_assistant = envelope.kind() == "assistant";
-        let value = if is_assistant { value(line) } else { None };
-        let message_id =
-            value.as_ref().and_then(|value| value.get("message")).map_or("", |message| text_at(message, "id"));
-        let Some((at, parent)) = self.place_of(envelope, message_id, line, sink)? else { return Ok(()) };
+        let said: Option<Message<'_>> = is_assistant.then(|| rest::fields(envelope.message));
+        let message_id = rest::text(said.as_ref().and_then(|said| said.id));
+        let Some((at, parent)) = self.place_of(envelope, &message_id, line, sink)? else { return Ok(()) };
         let told = self.told;
         let chat = &mut self.chats[at];
         if let Some(time) = envelope.timestamp.as_deref().and_then(millis) {
@@ -159,14 +183,14 @@ impl Reading {
         }
         let made = || entry_id(&self.chats[at].telling.head.session, uuid);
         let id = self.own_entry(envelope).unwrap_or_else(made);
-        let spot = Spot { at, uuid, id, parent, line };
-        if let Some(value) = value {
-            return self.assistant(spot, value, sink);
+        let spot = Spot { at, uuid, id, parent, line, text };
+        if let Some(said) = said {
+            return self.assistant(spot, envelope, &said, sink);
         }
         self.chats[at].flush(told, sink)?;
         match envelope.kind() {
             "user" => self.user(spot, envelope, sink),
-            "attachment" if envelope.rendered.is_some() => self.attachment(spot, sink),
+            "attachment" if envelope.rendered.is_some() => self.attachment(spot, envelope, sink),
             kind => self.other(spot, kind, sink),
         }
     }
@@ -263,9 +287,7 @@ impl Reading {
 
 /// What a record says of the whole.
 fn learn(telling: &mut Telling, envelope: &Envelope<'_>, at: i64) {
-    let said = |text: &Option<std::borrow::Cow<'_, str>>| {
-        text.as_deref().filter(|text| !text.is_empty()).map(str::to_owned)
-    };
+    let said = |text: &Option<Text<'_>>| text.as_deref().filter(|text| !text.is_empty()).map(str::to_owned);
     if !telling.head.metadata.contains_key("cwd")
         && let Some(cwd) = said(&envelope.cwd)
     {

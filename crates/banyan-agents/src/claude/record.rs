@@ -1,32 +1,25 @@
 //! A line, as far as anybody looks before it is known to matter.
 
-use std::borrow::Cow;
-
-use banyan_model::Json;
 use memchr::memmem;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::lines::Line;
-use crate::native::take_own;
-use crate::{OWN, Own};
-
-type Text<'a> = Option<Cow<'a, str>>;
+use crate::Own;
+use crate::rest::Text;
 
 /// The fields of all kinds of records that decide where a record goes.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Envelope<'a> {
     #[serde(borrow, default, rename = "type")]
-    pub(super) kind: Text<'a>,
+    pub(super) kind: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) uuid: Text<'a>,
+    pub(super) uuid: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) parent_uuid: Text<'a>,
+    pub(super) parent_uuid: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) logical_parent_uuid: Text<'a>,
+    pub(super) logical_parent_uuid: Option<Text<'a>>,
     #[serde(default)]
     pub(super) is_sidechain: Option<bool>,
     #[serde(default)]
@@ -34,25 +27,31 @@ pub(super) struct Envelope<'a> {
     #[serde(default)]
     pub(super) is_compact_summary: Option<bool>,
     #[serde(borrow, default)]
-    pub(super) timestamp: Text<'a>,
+    pub(super) timestamp: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) session_id: Text<'a>,
+    pub(super) session_id: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) cwd: Text<'a>,
+    pub(super) cwd: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) version: Text<'a>,
+    pub(super) version: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) git_branch: Text<'a>,
+    pub(super) git_branch: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) custom_title: Text<'a>,
+    pub(super) custom_title: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) ai_title: Text<'a>,
+    pub(super) ai_title: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) summary: Text<'a>,
+    pub(super) summary: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) leaf_uuid: Text<'a>,
-    #[serde(default)]
-    pub(super) rendered: Option<IgnoredAny>,
+    pub(super) leaf_uuid: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) rendered: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) tool_use_result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) is_api_error_message: Option<&'a RawValue>,
     #[serde(default, rename = "x_banyan")]
     pub(super) own: Option<Marked>,
 }
@@ -93,19 +92,4 @@ pub(super) fn number(uuid: &str) -> u128 {
     }
     let hash = blake3::hash(uuid.as_bytes());
     hash.as_bytes().first_chunk::<16>().map_or(0, |first| u128::from_le_bytes(*first))
-}
-
-/// The record as it is, without what we added.
-pub(super) fn json(line: &Line<'_>) -> Option<Json> {
-    if memmem::find(line.text.as_bytes(), OWN.as_bytes()).is_none() {
-        return Json::vouched(&line.text).ok();
-    }
-    Json::of(&value(line)?).ok()
-}
-
-/// The record, without what we added.
-pub(super) fn value(line: &Line<'_>) -> Option<Value> {
-    let mut value: Value = serde_json::from_str(&line.text).ok()?;
-    take_own(&mut value);
-    Some(value)
 }

@@ -202,7 +202,7 @@ fn fill(record: &mut Value, message: &AgentMessage, blocks: &mut Blocks) -> Opti
         return Some(());
     }
     let AgentMessage::FunctionResult(result) = message else {
-        return blocks::fill(record.get_mut("message")?, blocks);
+        return record.get_mut("message").map_or(Some(()), |message| blocks::fill(message, blocks));
     };
     if !result.details.is_null() {
         record["toolUseResult"] = result.details.parse().ok()?;

@@ -76,7 +76,8 @@ impl Messages {
     }
 
     fn one(&mut self, entry: &MessageEntry, message: &AgentMessage, story: &Story, kept: &mut HashSet<String>) {
-        let with = entry.origin.as_ref().and_then(|origin| origin.get(ID)?.get("with")?.as_str());
+        let own = entry.origin.as_ref().and_then(|origin| origin.get(ID));
+        let with = own.as_ref().and_then(|own| own.get("with")?.as_str());
         if with.is_some_and(|with| kept.contains(with)) {
             return;
         }

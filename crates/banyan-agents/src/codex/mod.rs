@@ -1,6 +1,7 @@
 //! Codex: rollouts, one file of lines a thread. A fork or a revert is a file that goes on from a prefix of another.
 
 mod events;
+mod filled;
 mod foreign;
 mod items;
 mod lineage;

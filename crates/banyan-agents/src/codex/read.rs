@@ -17,9 +17,10 @@ use super::items::{self, Item};
 use super::response::Response;
 use crate::build::{Place, millis};
 use crate::lines::{Line, Taken};
-use crate::native::{self, Native, take_own, take_text};
+use crate::native::{self, Left, take_own, take_text};
+use crate::rest::{Rest, Text, without_own};
 use crate::telling::Telling;
-use crate::{COMPACTION, OWN, Own, Problem, Sink, entry_id};
+use crate::{COMPACTION, Own, Problem, Sink, entry_id};
 
 /// So many records may stand between the items of one response before it is told without waiting for more.
 const WAITING: usize = 64;
@@ -30,15 +31,22 @@ const TURNS: usize = 64;
 #[derive(Deserialize)]
 pub(super) struct Envelope<'a> {
     #[serde(borrow, default)]
-    timestamp: Option<Cow<'a, str>>,
+    timestamp: Option<Text<'a>>,
     #[serde(default)]
     pub(super) ordinal: Option<u64>,
     #[serde(borrow, default, rename = "type")]
-    pub(super) kind: Option<Cow<'a, str>>,
+    pub(super) kind: Option<Text<'a>>,
     #[serde(borrow, default)]
     pub(super) payload: Option<&'a RawValue>,
     #[serde(default)]
     x_banyan: Option<Own>,
+}
+
+/// Where a line has its item. One without is an item itself.
+#[derive(Deserialize)]
+struct Payload<'a> {
+    #[serde(borrow, default)]
+    payload: Option<&'a RawValue>,
 }
 
 /// What a reading has to remember between two lines.
@@ -114,7 +122,7 @@ impl<'a> Rollout<'a> {
         let own = envelope.x_banyan.filter(|_| self.telling.own).and_then(|own| own.entry);
         let record = Record { line, own, at: envelope.timestamp.as_deref().unwrap_or_default().to_owned() };
         match (envelope.kind.as_deref(), envelope.payload) {
-            (Some("response_item"), Some(_)) => self.item(&record, sink),
+            (Some("response_item"), payload) => self.item(&record, payload, sink),
             (Some("event_msg"), Some(payload)) => self.event(&record, payload, sink),
             (Some("token_usage_record"), Some(payload)) => {
                 let usage: TokenUsage = serde_json::from_str(payload.get()).unwrap_or_default();
@@ -136,7 +144,7 @@ impl<'a> Rollout<'a> {
             }
             (Some("compacted"), Some(payload)) => self.compacted(&record, payload, sink),
             (Some(kind), Some(_)) => self.custom(kind, &record, sink),
-            (Some(_), None) => self.item(&record, sink),
+            (Some(_), None) => self.item(&record, None, sink),
             (None, _) => self.custom("record", &record, sink),
         }?;
         Ok(Taken::Yes)
@@ -154,15 +162,21 @@ impl<'a> Rollout<'a> {
         })
     }
 
-    fn item(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<(), Problem> {
-        let Ok(mut value) = serde_json::from_str::<Value>(&record.line.text) else {
-            return self.custom("response_item", record, sink);
+    fn item(
+        &mut self,
+        record: &Record<'_>,
+        payload: Option<&RawValue>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Problem> {
+        let text = record.text();
+        let payload = match &text {
+            Cow::Borrowed(_) => payload,
+            Cow::Owned(text) => serde_json::from_str(text).ok().and_then(|Payload { payload }| payload),
         };
-        take_own(&mut value);
-        let bare = value.get("payload").is_none();
-        let item = if bare { items::take(&mut value) } else { items::take(&mut value["payload"]) };
+        let mut rest = Rest::new(&text);
+        let item = items::take(payload.map_or(&text, RawValue::get), &mut rest);
         match item {
-            Item::Assistant(content) => self.response(record, value, content, sink),
+            Item::Assistant(content) => self.response(record, rest.text(), content, sink),
             Item::User(content) => {
                 self.close(sink)?;
                 self.state.turns.push_back(self.state.tip.clone());
@@ -171,14 +185,14 @@ impl<'a> Rollout<'a> {
                 }
                 self.telling.said(&content, sink)?;
                 let message = AgentMessage::User(UserMessage { content, timestamp: self.state.at });
-                self.message(record, value, &message, sink)
+                self.message(record, rest.text(), &message, sink)
             }
             Item::Context(kind, content) => {
                 self.close(sink)?;
                 let custom_type = format!("codex.{kind}");
                 let timestamp = self.state.at;
                 let message = CustomMessage { custom_type, content, display: None, details: None, timestamp };
-                self.message(record, value, &AgentMessage::Custom(message), sink)
+                self.message(record, rest.text(), &AgentMessage::Custom(message), sink)
             }
             Item::Result { call, content, is_error } => {
                 self.close(sink)?;
@@ -190,9 +204,9 @@ impl<'a> Rollout<'a> {
                     is_error,
                     timestamp: self.state.at,
                 };
-                self.message(record, value, &AgentMessage::FunctionResult(message), sink)
+                self.message(record, rest.text(), &AgentMessage::FunctionResult(message), sink)
             }
-            Item::Other if bare => self.custom("record", record, sink),
+            Item::Other if payload.is_none() => self.custom("record", record, sink),
             Item::Other => self.custom("response_item", record, sink),
         }
     }
@@ -251,15 +265,11 @@ impl<'a> Rollout<'a> {
         let text = take_text(&mut value["payload"], "text").unwrap_or_default();
         let thinking = ContentBlock::Thinking(ThinkingBlock { text, signature: None });
         let record = Record { line: record.line, own: record.own.clone().or(entry), at: record.at.clone() };
-        self.response(&record, value, vec![thinking], sink)
+        self.response(&record, Some(value.to_string()), vec![thinking], sink)
     }
 
     /// A turn that failed: a response without content.
     fn failed(&mut self, record: &Record<'_>, error: String, sink: &mut dyn Sink) -> Result<(), Problem> {
-        let Ok(mut value) = serde_json::from_str::<Value>(&record.line.text) else {
-            return self.custom("event_msg", record, sink);
-        };
-        take_own(&mut value);
         let message = AgentMessage::Assistant(AssistantMessage {
             content: Vec::new(),
             model: self.state.model.clone(),
@@ -273,7 +283,7 @@ impl<'a> Rollout<'a> {
             agent: None,
             timestamp: self.state.at,
         });
-        self.message(record, value, &message, sink)
+        self.message(record, Rest::new(&record.text()).text(), &message, sink)
     }
 
     fn compacted(&mut self, record: &Record<'_>, payload: &RawValue, sink: &mut dyn Sink) -> Result<(), Problem> {
@@ -292,18 +302,18 @@ impl<'a> Rollout<'a> {
             details: Some(details),
             timestamp: self.state.at,
         });
-        self.message(record, Value::Null, &message, sink)
+        self.message(record, None, &message, sink)
     }
 
     /// A message that is one line.
     fn message(
         &mut self,
         record: &Record<'_>,
-        value: Value,
+        left: Option<String>,
         message: &AgentMessage,
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
-        let place = self.place(record, value);
+        let place = self.place(record, left);
         let entry = place.message(message)?;
         self.push(record.line.offset, entry, sink)
     }
@@ -314,12 +324,12 @@ impl<'a> Rollout<'a> {
             sink.note(record.note("the record is too deep or too odd to be kept"));
             return Ok(());
         };
-        let entry = self.place(record, Value::Null).custom(format!("codex.{kind}"), data);
+        let entry = self.place(record, None).custom(format!("codex.{kind}"), data);
         self.push(record.line.offset, entry, sink)
     }
 
-    fn place(&self, record: &Record<'_>, value: Value) -> Place {
-        let origin = native::origin("codex", vec![Native { line: record.line.number, record: value }]);
+    fn place(&self, record: &Record<'_>, left: Option<String>) -> Place {
+        let origin = native::origin("codex", &[Left { line: record.line.number, record: left }]);
         let parent = self.state.tip.clone();
         Place { id: self.entry_id(record), parent, at: self.state.at, revision: 0, origin: Some(origin) }
     }
@@ -362,12 +372,12 @@ pub(super) struct Record<'a> {
 impl Record<'_> {
     /// The record as it is, without what we added.
     fn json(&self) -> Option<Json> {
-        if self.own.is_none() && memchr::memmem::find(self.line.text.as_bytes(), OWN.as_bytes()).is_none() {
-            return Json::vouched(&self.line.text).ok();
-        }
-        let mut value: Value = serde_json::from_str(&self.line.text).ok()?;
-        take_own(&mut value);
-        Json::of(&value).ok()
+        Json::vouched(&self.text()).ok()
+    }
+
+    /// The same as text.
+    fn text(&self) -> Cow<'_, str> {
+        without_own(&self.line.text).map_or_else(|| Cow::Borrowed(self.line.text.as_ref()), Cow::Owned)
     }
 
     fn note(&self, what: &str) -> crate::Note {

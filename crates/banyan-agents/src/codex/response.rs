@@ -1,11 +1,10 @@
 //! A model's response: its items, and what stands between them.
 
 use banyan_model::{AgentMessage, AssistantMessage, ContentBlock, EntryId, SessionEntry, StopReason, Usage};
-use serde_json::Value;
 
 use super::read::{Record, Rollout, State};
 use crate::build::Place;
-use crate::native::{self, Native};
+use crate::native::{self, Left};
 use crate::{Problem, Sink};
 
 /// A model's response that may not be complete.
@@ -14,7 +13,7 @@ pub(super) struct Response {
     pub(super) own: Option<EntryId>,
     pub(super) parent: Option<EntryId>,
     pub(super) at: i64,
-    pub(super) natives: Vec<Native>,
+    pub(super) natives: Vec<Left>,
     pub(super) content: Vec<ContentBlock>,
     pub(super) usage: Option<Usage>,
     pub(super) model: String,
@@ -34,7 +33,7 @@ impl Rollout<'_> {
     pub(super) fn response(
         &mut self,
         record: &Record<'_>,
-        value: Value,
+        left: Option<String>,
         content: Vec<ContentBlock>,
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
@@ -69,7 +68,7 @@ impl Rollout<'_> {
         }
         if let Some(open) = &mut self.response {
             open.newest = record.line.offset;
-            open.natives.push(Native { line: record.line.number, record: value });
+            open.natives.push(Left { line: record.line.number, record: left });
             open.content.extend(content);
         }
         Ok(())
@@ -102,10 +101,10 @@ impl Rollout<'_> {
 
     pub(super) fn tell_response(&mut self, sink: &mut dyn Sink) -> Result<(), Problem> {
         let provider = self.telling.provider();
-        let Some(response) = &self.response else { return Ok(()) };
+        let Some(response) = &mut self.response else { return Ok(()) };
         let calls = response.content.iter().any(|block| matches!(block, ContentBlock::FunctionCall(_)));
-        let message = AgentMessage::Assistant(AssistantMessage {
-            content: response.content.clone(),
+        let message = AssistantMessage {
+            content: std::mem::take(&mut response.content),
             model: response.model.clone(),
             provider,
             stop_reason: if calls { StopReason::FunctionCall } else { StopReason::End },
@@ -116,15 +115,22 @@ impl Rollout<'_> {
             warnings: None,
             agent: None,
             timestamp: response.at,
-        });
+        };
         let parts = response.natives.len() as u64 + u64::from(response.usage.is_some());
         let place = Place {
             id: response.id.clone(),
             parent: response.parent.clone(),
             at: response.at,
             revision: parts.saturating_sub(1),
-            origin: Some(native::origin("codex", response.natives.clone())),
+            origin: Some(native::origin("codex", &response.natives)),
         };
-        self.tell(response.newest, place.message(&message)?, sink)
+        let whole = AgentMessage::Assistant(message);
+        let entry = place.message(&whole)?;
+        // It is told once more when its usage comes.
+        if let AgentMessage::Assistant(said) = whole {
+            response.content = said.content;
+        }
+        let newest = response.newest;
+        self.tell(newest, entry, sink)
     }
 }

@@ -9,7 +9,7 @@ use banyan_model::{AgentMessage, ContentBlock, EntryId, SessionEntry, SessionId}
 use serde_json::{Value, json};
 
 use super::foreign::{Foreign, line};
-use super::{items, lineage};
+use super::{filled, lineage};
 use crate::build::{iso, title_of};
 use crate::files::write_new;
 use crate::native::{Blocks, Native, natives, push_line, put_own, text_at};
@@ -242,7 +242,7 @@ fn own_lines(entry: &SessionEntry, session: &SessionId) -> Option<Vec<(u64, Valu
                     }
                 } else {
                     let bare = record.get("payload").is_none();
-                    items::fill(if bare { &mut record } else { &mut record["payload"] }, &mut blocks)?;
+                    filled::fill(if bare { &mut record } else { &mut record["payload"] }, &mut blocks)?;
                 }
                 lines.push((line, record));
             }

@@ -26,8 +26,11 @@ pub(super) struct Log<'a> {
 }
 
 /// What this agent had written of a message, beside its content.
-pub(super) fn from_us(entry: &MessageEntry) -> Option<&Object> {
-    entry.origin.as_ref()?.get(ID)?.as_object()
+pub(super) fn from_us(entry: &MessageEntry) -> Option<Object> {
+    match entry.origin.as_ref()?.get(ID)? {
+        Value::Object(written) => Some(written),
+        _ => None,
+    }
 }
 
 impl<'a> Log<'a> {
@@ -57,7 +60,7 @@ impl<'a> Log<'a> {
     }
 
     pub(super) fn user(&mut self, entry: &MessageEntry, content: &[ContentBlock], at: i64) {
-        let mut record = from_us(entry).cloned().unwrap_or_else(|| event("user.message", json!({}), at));
+        let mut record = from_us(entry).unwrap_or_else(|| event("user.message", json!({}), at));
         if let Some(data) = record.get_mut("data") {
             data["content"] = text(content).into();
             let mut pictures = images(content);
@@ -83,7 +86,7 @@ impl<'a> Log<'a> {
         if images(&message.content).next().is_some() {
             lost.push("a picture in an answer".to_owned());
         }
-        let again = from_us(entry).and_then(|record| answer_again(record, message));
+        let again = from_us(entry).and_then(|record| answer_again(&record, message));
         let record = again.unwrap_or_else(|| {
             if thinking(&message.content).next().is_some() {
                 lost.push("thinking is there to be read, and is not sent again".to_owned());
@@ -129,7 +132,7 @@ impl<'a> Log<'a> {
 
     /// An event that was put there by this agent.
     pub(super) fn context(&mut self, entry: &MessageEntry, message: &CustomMessage) {
-        let Some(mut record) = from_us(entry).cloned() else { return };
+        let Some(mut record) = from_us(entry) else { return };
         if let Some(data) = record.get_mut("data") {
             let key = if data.get("summaryContent").is_some() { "summaryContent" } else { "content" };
             data[key] = text(&message.content).into();
@@ -142,7 +145,7 @@ impl<'a> Log<'a> {
             let data = json!({"errorType": "query", "message": message.error_message});
             event("session.error", data, message.timestamp)
         };
-        self.push(from_us(entry).cloned().unwrap_or_else(made), Some(&entry.id));
+        self.push(from_us(entry).unwrap_or_else(made), Some(&entry.id));
     }
 
     /// An event that is written as it was, but for the session's id and directory.

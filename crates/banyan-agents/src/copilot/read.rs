@@ -221,7 +221,7 @@ impl Thread {
         let entry = match self.told(event, &record, at) {
             Some((message, origin)) => {
                 self.said(&message);
-                place.origin = Some(origin);
+                place.origin = Some(origin.into());
                 place.message(&message)?
             }
             None => {

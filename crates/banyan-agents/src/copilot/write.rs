@@ -85,7 +85,7 @@ fn conversation(session: &Outgoing, log: &mut Log<'_>) -> Vec<String> {
             None => match in_place.iter().position(|call| call.outcome.entry.as_ref() == Some(entry.id())) {
                 Some(place) => {
                     let call = in_place.swap_remove(place);
-                    log.result(&call, from_us(message), "", &mut steps.lost);
+                    log.result(&call, from_us(message).as_ref(), "", &mut steps.lost);
                 }
                 None => steps.left_out |= !beside(message, log),
             },
@@ -96,7 +96,7 @@ fn conversation(session: &Outgoing, log: &mut Log<'_>) -> Vec<String> {
 
 /// The entries that came from this agent.
 fn from_here(session: &Outgoing) -> HashSet<EntryId> {
-    let own = session.entries.iter().filter(|entry| entry.origin().is_some_and(|origin| origin.contains_key(ID)));
+    let own = session.entries.iter().filter(|entry| entry.origin().is_some_and(|origin| origin.has(ID)));
     own.map(|entry| entry.id().clone()).collect()
 }
 

@@ -21,8 +21,11 @@ pub(super) struct Chat {
 }
 
 /// What this agent had written of a message, beside its content.
-pub(super) fn from_us(entry: &MessageEntry) -> Option<&Object> {
-    entry.origin.as_ref()?.get(ID)?.as_object()
+pub(super) fn from_us(entry: &MessageEntry) -> Option<Object> {
+    match entry.origin.as_ref()?.get(ID)? {
+        Value::Object(written) => Some(written),
+        _ => None,
+    }
 }
 
 impl Chat {
@@ -33,6 +36,7 @@ impl Chat {
     pub(super) fn user(&mut self, entry: &MessageEntry, content: &[ContentBlock], at: i64) {
         let mut line = self.begin(entry, "user", at);
         let record = from_us(entry);
+        let record = record.as_ref();
         let mut written = parts::write(content, &kept(record));
         if record.is_none() && is_ignored(content) {
             written.insert(0, json!({"text": SHIELD}));
@@ -57,6 +61,7 @@ impl Chat {
     ) {
         let mut line = self.begin(entry, "gemini", at);
         let record = from_us(entry);
+        let record = record.as_ref();
         let signed = |block: &ContentBlock| matches!(block, ContentBlock::Thinking(thinking) if thinking.signature.is_some());
         if message.content.iter().any(signed) {
             lost.push("the signature of thinking, which Gemini CLI does not keep".to_owned());
@@ -88,7 +93,7 @@ impl Chat {
     pub(super) fn failed(&mut self, entry: &MessageEntry, message: &AssistantMessage) {
         let mut line = self.begin(entry, "error", message.timestamp);
         line.insert("content".to_owned(), message.error_message.clone().unwrap_or_default().into());
-        self.finish(line, entry, from_us(entry));
+        self.finish(line, entry, from_us(entry).as_ref());
     }
 
     /// A summary takes the place of all messages but those that were kept.
@@ -107,7 +112,7 @@ impl Chat {
         let Call { call, outcome } = call;
         let is_outcome = |entry: &&SessionEntry| Some(entry.id()) == outcome.entry.as_ref();
         let origin = session.entries.iter().find(is_outcome).and_then(SessionEntry::origin);
-        let kept = origin.and_then(|origin| origin.get(ID)?.get("result")).cloned();
+        let kept = origin.and_then(|origin| origin.get(ID)?.get("result").cloned());
         let made = || {
             parts::response_parts(
                 &call.id,
@@ -134,6 +139,7 @@ impl Chat {
 
     fn begin(&mut self, entry: &MessageEntry, kind: &str, at: i64) -> Object {
         let record = from_us(entry);
+        let record = record.as_ref();
         let native = record.and_then(|record| record.get("id")?.as_str()).map(str::to_owned);
         let native = native.filter(|id| !self.ids.contains(id));
         let id = native.unwrap_or_else(|| match entry.id.as_uuid() {

@@ -118,7 +118,7 @@ impl Reader<'_> {
         let Some(mut place) = self.at(at, told.at) else { return Ok(()) };
         let entry = match &told.body {
             Body::Message(message) => {
-                place.origin = Some(told.origin.clone());
+                place.origin = Some(told.origin.clone().into());
                 place.message(message)?
             }
             Body::Record(kind) => place.custom(format!("{ID}.{kind}"), Json::of(record)?),
@@ -169,7 +169,8 @@ impl Reader<'_> {
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
         let Some(mut place) = self.at(node, timestamp) else { return Ok(()) };
-        place.origin = response.kept.map(|kept| Object::from_iter([(ID.to_owned(), json!({"result": kept}))]));
+        place.origin =
+            response.kept.map(|kept| Object::from_iter([(ID.to_owned(), json!({"result": kept}))]).into());
         let message = AgentMessage::FunctionResult(FunctionResultMessage {
             function_call_id: response.call,
             function_id: response.name,

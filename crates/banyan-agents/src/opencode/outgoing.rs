@@ -102,7 +102,8 @@ impl Messages {
     }
 
     fn one(&mut self, entry: &MessageEntry, message: &AgentMessage) {
-        let with = entry.origin.as_ref().and_then(|origin| origin.get(ID)?.get("with")?.as_str());
+        let own = entry.origin.as_ref().and_then(|origin| origin.get(ID));
+        let with = own.as_ref().and_then(|own| own.get("with")?.as_str());
         if let Some(with) = with {
             self.own.entries.insert(format!("{with} synthetic"), entry.id.clone());
             return;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::blocks;
 use crate::build::{Place, millis};
 use crate::lines::{Line, Taken};
-use crate::native::{self, Native, take_own, text_at};
+use crate::native::{self, Left, take_own, text_at};
 use crate::telling::Telling;
 use crate::{COMPACTION, Head, Note, OWN, Own, Problem, Sink, entry_id, session_id};
 
@@ -167,7 +167,8 @@ impl Reading {
     ) -> Result<(), Problem> {
         let at = self.state.at;
         let place = |record: Value| {
-            let origin = Some(native::origin("pi", vec![Native { line: line.number, record }]));
+            let record = (!record.is_null()).then(|| record.to_string());
+            let origin = Some(native::origin("pi", &[Left { line: line.number, record }]));
             Place { id: id.clone(), parent: parent.clone(), at, revision: 0, origin }
         };
         let is_message = matches!(kind, "message" | "custom_message" | "branch_summary" | "compaction");

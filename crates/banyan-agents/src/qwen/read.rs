@@ -98,7 +98,7 @@ impl Reader<'_> {
             Told::Message(message, origin) => {
                 self.title(&message);
                 let place =
-                    Place { id: id.clone(), parent: parent.clone(), at, revision: 0, origin: Some(origin) };
+                    Place { id: id.clone(), parent: parent.clone(), at, revision: 0, origin: Some(origin.into()) };
                 let pieces = pieces(place.origin.as_ref());
                 self.tell(&session, place.message(&message)?, sink)?;
                 if matches!(*message, AgentMessage::Assistant(_)) && !pieces.is_empty() {
@@ -269,7 +269,7 @@ impl Reader<'_> {
             return Ok(Taken::Yes);
         };
         let AgentMessage::Assistant(more) = *more else { return Ok(Taken::Yes) };
-        answer.pieces.extend(pieces(Some(&from)));
+        answer.pieces.extend(pieces(Some(&from.into())));
         if let AgentMessage::Assistant(message) = &mut answer.message {
             message.content.extend(more.content);
             message.stop_reason = more.stop_reason;
@@ -277,7 +277,7 @@ impl Reader<'_> {
         }
         let Answer { entry, parent, at, message, pieces } = answer.clone();
         let revision = pieces.len() as u64 - 1;
-        let place = Place { id: entry.clone(), parent, at, revision, origin: Some(origin(pieces)) };
+        let place = Place { id: entry.clone(), parent, at, revision, origin: Some(origin(pieces).into()) };
         let told = place.message(&message)?;
         self.state.others.insert(line.uuid.to_owned(), Some(entry.clone()));
         self.state.last = Some((line.uuid.to_owned(), entry));
@@ -300,8 +300,13 @@ impl Reader<'_> {
         for (place, result) in results.into_iter().enumerate() {
             let id = if place == last { id.clone() } else { entry_id(session, &format!("{id}#{place}")) };
             let at = result.timestamp;
-            let place =
-                Place { id: id.clone(), parent: parent.replace(id), at, revision: 0, origin: origin.take() };
+            let place = Place {
+                id: id.clone(),
+                parent: parent.replace(id),
+                at,
+                revision: 0,
+                origin: origin.take().map(Object::into),
+            };
             self.tell(session, place.message(&AgentMessage::FunctionResult(result))?, sink)?;
         }
         Ok(())

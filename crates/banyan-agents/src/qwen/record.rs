@@ -2,7 +2,7 @@
 
 use banyan_model::{
     AgentMessage, AssistantMessage, ContentBlock, CustomMessage, ErrorKind, FunctionResultMessage, Json, Object,
-    StopReason, Usage, UserMessage,
+    Origin, StopReason, Usage, UserMessage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -141,8 +141,8 @@ pub(super) fn origin(pieces: Vec<Piece>) -> Object {
 }
 
 /// The lines that a message was made of, if it comes from here.
-pub(super) fn pieces(origin: Option<&Object>) -> Vec<Piece> {
-    origin.and_then(|origin| serde_json::from_value(origin.get(ID)?.clone()).ok()).unwrap_or_default()
+pub(super) fn pieces(origin: Option<&Origin>) -> Vec<Piece> {
+    origin.and_then(|origin| serde_json::from_value(origin.get(ID)?).ok()).unwrap_or_default()
 }
 
 fn piece(mut record: Object, said: &Parts) -> Piece {

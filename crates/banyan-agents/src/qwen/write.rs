@@ -90,7 +90,7 @@ fn from_here(session: &Outgoing) -> HashSet<EntryId> {
 
 /// Writes a message that is no part of the story. Says whether that was possible.
 fn beside(entry: &MessageEntry, chat: &mut Chat<'_>) -> bool {
-    let is_own = entry.origin.as_ref().is_some_and(|origin| origin.contains_key(ID));
+    let is_own = entry.origin.as_ref().is_some_and(|origin| origin.has(ID));
     match entry.message.parse() {
         Ok(AgentMessage::Custom(custom)) if is_own => {
             match custom.details.as_ref().and_then(|details| details.parse::<Object>().ok()) {

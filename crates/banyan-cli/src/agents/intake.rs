@@ -1,10 +1,9 @@
 //! What is read of one source, on its way into the store: piece by piece, so that memory is bounded however long a session is.
 
-use std::collections::{HashMap, HashSet};
-
 use banyan::batch::Batch;
 use banyan::model::{EntryId, Error, GetRequest, LastTold, Object, SessionEntry, SessionId, SessionMeta};
 use banyan_agents::{Head, Note, Sink};
+use hashbrown::{HashMap, HashSet};
 
 use super::Counts;
 use super::ledger::Sessions;
@@ -278,7 +277,8 @@ fn reattach(client: &dyn Client, session: &SessionId, entries: &mut [SessionEntr
     let mut there: HashSet<EntryId> = HashSet::with_capacity(entries.len());
     let (mut last, mut moved): (Option<EntryId>, u64) = (None, 0);
     for entry in entries {
-        if let Some(parent) = entry.parent_id().filter(|parent| !there.contains(*parent)) {
+        let is_there = |parent: &&EntryId| last.as_ref() == Some(*parent) || there.contains(*parent);
+        if let Some(parent) = entry.parent_id().filter(|parent| !is_there(parent)) {
             if client.has_entry(session, parent)? {
                 there.insert(parent.clone());
             } else {

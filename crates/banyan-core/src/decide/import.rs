@@ -3,7 +3,7 @@
 //! What is there already stays, so that the same import twice changes nothing. Nobody is told of the entries: they are history,
 //! and whoever acts on new messages must not act on old ones. Subscribers hear that a session began.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use banyan_model::{EntryId, Error, LastTold, SessionEntry, SessionId, SessionMeta};
 
@@ -211,10 +211,14 @@ pub(super) fn leaf_at(entry_id: EntryId) -> Record {
 /// Refuses entries without a place: an import is taken whole or not at all.
 fn check(state: &SessionState, incoming: &Incoming) -> Result<(), Error> {
     let session = &incoming.meta.session_id;
-    let mut seen: HashSet<&EntryId> = HashSet::with_capacity(incoming.entries.len());
+    let mut seen: hashbrown::HashSet<&EntryId> = hashbrown::HashSet::with_capacity(incoming.entries.len());
+    let mut last = None;
     for entry in &incoming.entries {
-        check_entry(session, entry, |id| seen.contains(id), |parent| known(state, parent).is_some())?;
+        // Most entries follow the one right before them.
+        let came_before = |id: &EntryId| last == Some(id) || seen.contains(id);
+        check_entry(session, entry, came_before, |parent| known(state, parent).is_some())?;
         seen.insert(entry.id());
+        last = Some(entry.id());
     }
     check_leaf(session, incoming.active_leaf.as_ref(), |leaf| seen.contains(leaf) || known(state, leaf).is_some())
 }
@@ -256,9 +260,15 @@ pub(super) fn check_leaf(
 
 /// New entries that nothing new follows.
 fn branch_ends(state: &SessionState, incoming: &Incoming) -> Vec<EntryId> {
-    let followed: HashSet<&EntryId> = incoming.entries.iter().filter_map(SessionEntry::parent_id).collect();
-    let ends = incoming.entries.iter().map(SessionEntry::id).filter(|id| !followed.contains(id));
-    ends.filter(|id| known(state, id).is_none()).cloned().collect()
+    let entries = &incoming.entries;
+    let next = entries.iter().skip(1).map(SessionEntry::parent_id).chain([None]);
+    let not_by_the_next = entries.iter().zip(next).filter(|(entry, next)| *next != Some(entry.id()));
+    let mut ends: Vec<&EntryId> = not_by_the_next.map(|(entry, _)| entry.id()).collect();
+    if ends.len() > 1 {
+        let followed: HashSet<&EntryId> = entries.iter().filter_map(SessionEntry::parent_id).collect();
+        ends.retain(|id| !followed.contains(id));
+    }
+    ends.into_iter().filter(|id| known(state, id).is_none()).cloned().collect()
 }
 
 /// Whether the new entries lead from the leaf of before to the new one.
@@ -268,20 +278,17 @@ fn continues(state: &SessionState, records: &[Record], leaf: &EntryId, before: O
 
 /// The entry that the new ones up to the leaf follow, which is none of them.
 fn follows<'a>(state: &SessionState, records: &'a [Record], leaf: &'a EntryId) -> Option<&'a EntryId> {
-    let parents: HashMap<&EntryId, Option<&EntryId>> = records
-        .iter()
-        .filter_map(|record| match record {
-            Record::EntryPut(put) if known(state, &put.entry_id).is_none() => {
-                Some((&put.entry_id, put.parent_id.as_ref()))
-            }
-            _ => None,
-        })
-        .collect();
-    let mut at = Some(leaf);
-    while let Some(parent) = at.and_then(|id| parents.get(id)) {
-        at = *parent;
+    let mut at = leaf;
+    // Every entry comes after the one that it follows.
+    for record in records.iter().rev() {
+        if let Record::EntryPut(put) = record
+            && put.entry_id == *at
+            && known(state, at).is_none()
+        {
+            at = put.parent_id.as_ref()?;
+        }
     }
-    at
+    Some(at)
 }
 
 /// Whether nobody said anything on the active path after an entry. What an agent noted for itself is not handed on to another, so

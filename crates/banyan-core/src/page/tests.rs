@@ -190,7 +190,7 @@ fn tail_page(session: &Session, fields: Value) -> Result<(TailPage, usize), Erro
         let message = session.state.node(ix).kind().is_message().then(|| session.message(ix));
         let origin = session.state.origin_place(ix).and_then(|place| {
             let line = &session.file[place.offset as usize..][..place.len as usize];
-            crate::record::Head::parse(line).unwrap().origin(line)
+            Some(crate::record::Head::parse(line).unwrap().origin(line)?.object())
         });
         Ok(Loaded { origin, message })
     };

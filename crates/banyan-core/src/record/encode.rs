@@ -63,7 +63,7 @@ pub fn encode(record: &Record, seq: Seq, time_ms: i64, out: &mut Vec<u8>) -> Spo
         Record::Settled(settled) => {
             field("entry_id", &settled.entry_id, out);
             field("revision", &settled.revision, out);
-            context(None, &settled.blobs, out);
+            context(None::<&Object>, &settled.blobs, out);
             spots.body = Some(verbatim("message", settled.message.get(), out));
         }
         Record::LeafMoved(moved) => field("entry_id", &moved.entry_id, out),
@@ -182,7 +182,7 @@ fn entry(entry_id: &EntryId, parent_id: Option<&EntryId>, out: &mut Vec<u8>) {
 }
 
 /// Says where in `out` the origin stands.
-fn context(origin: Option<&Object>, blobs: &[BlobRef], out: &mut Vec<u8>) -> Option<Range<usize>> {
+fn context(origin: Option<&impl Serialize>, blobs: &[BlobRef], out: &mut Vec<u8>) -> Option<Range<usize>> {
     let origin = origin.map(|origin| {
         push_key("origin", out);
         let start = out.len();

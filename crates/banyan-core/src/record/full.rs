@@ -1,6 +1,6 @@
 //! Reading a line whole, for those who need the body: replays of events, and readers of one entry.
 
-use banyan_model::{EntryId, Json, Object, Raw};
+use banyan_model::{EntryId, Json, Object, Origin, Raw};
 
 use super::fault::{FaultReason, LineFault};
 use super::grew::AddOf;
@@ -52,21 +52,22 @@ fn whole(line: &[u8], head: Head<'_>, closing: &str) -> Result<Stored, LineFault
         let text = body_text(line, &head).unwrap_or_default().to_owned();
         Raw::from_text(text).map_err(|_| bad_body(type_name, "message"))
     };
-    let origin: Option<Object> = head.origin(line);
+    let origin = head.origin(line);
+    let object = || origin.as_ref().map(Origin::object);
     let blobs = head.blobs.clone();
     let own = match &head.kind {
         HeadKind::Message { entry_id, parent_id, role } => Record::Message(MessageRecord {
             entry_id: id(entry_id),
             parent_id: parent_id.as_deref().map(id),
             role: *role,
-            origin,
+            origin: object(),
             blobs,
             message: message("message")?,
         }),
         HeadKind::Custom { entry_id, parent_id, custom_type } => Record::Custom(CustomRecord {
             entry_id: id(entry_id),
             parent_id: parent_id.as_deref().map(id),
-            origin,
+            origin: object(),
             blobs,
             custom_type: custom_type.to_string(),
             data: Json::from_text(body_text(line, &head).unwrap_or_default())
@@ -75,7 +76,7 @@ fn whole(line: &[u8], head: Head<'_>, closing: &str) -> Result<Stored, LineFault
         HeadKind::Updated { entry_id, revision } => Record::Updated(UpdatedRecord {
             entry_id: id(entry_id),
             revision: *revision,
-            origin,
+            origin: object(),
             blobs,
             message: message("updated")?,
         }),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use banyan_model::{CommitNo, Object, Revision, Role, Seq};
+use banyan_model::{CommitNo, Origin, Revision, Role, Seq};
 use serde::Deserialize;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -125,8 +125,13 @@ impl<'a> Head<'a> {
     }
 
     /// The origin, for the few who ask.
-    pub fn origin(&self, line: &[u8]) -> Option<Object> {
-        read(line.get(self.origin.clone()?)?)
+    pub fn origin(&self, line: &[u8]) -> Option<Origin> {
+        let text = std::str::from_utf8(line.get(self.origin.clone()?)?).ok()?;
+        match self.envelope {
+            Some(_) => Origin::stored(text),
+            // Nothing vouches for the bytes of a line of session-manager's, but it was read as JSON.
+            None => Origin::vouched(text),
+        }
     }
 
     /// How many bytes the body has, with what is stored elsewhere.

@@ -1,7 +1,7 @@
 //! What another instance puts here as it is, by `session::store::*`: no news, and the last one about a thing decides.
 
 use banyan_model::{
-    AgentMessage, CustomEntry, EntryId, Error, Json, MessageEntry, Object, Raw, Revision, Role, SessionEntry,
+    AgentMessage, CustomEntry, EntryId, Error, Json, MessageEntry, Origin, Raw, Revision, Role, SessionEntry,
     SessionId, SessionMeta,
 };
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct EntryPut {
     /// How often it has changed.
     pub revision: Revision,
     /// Who caused it.
-    pub origin: Option<Object>,
+    pub origin: Option<Origin>,
     /// Long strings that are stored elsewhere.
     pub blobs: Vec<BlobRef>,
     /// What it says.

@@ -41,7 +41,7 @@ fn entry_put() -> Record {
         parent_id: Some("e_0".into()),
         timestamp: -5,
         revision: Revision(7),
-        origin: Some(object(r#"{"by":"a"}"#)),
+        origin: Some(object(r#"{"by":"a"}"#).into()),
         blobs: vec![blob],
         body: PutBody::Message { role: Role::User, message: message() },
     })
@@ -301,7 +301,7 @@ fn lines_of_session_manager_are_read_with_their_bodies_left_alone() {
     let line = br#"{"type":"entry","entry":{"kind":"message","id":"e1","parent_id":null,"timestamp":5,"origin":{"a":1},"message":{"role":"assistant","content":[]}}}"#;
     let head = Head::parse(line).unwrap();
     assert_eq!(body_text(line, &head), Some(r#"{"role":"assistant","content":[]}"#));
-    assert_eq!(head.origin(line), Some(object(r#"{"a":1}"#)));
+    assert_eq!(head.origin(line), Some(object(r#"{"a":1}"#).into()));
     let entry = LegacyEntryHead {
         id: EntryId::from("e1"),
         parent_id: None,

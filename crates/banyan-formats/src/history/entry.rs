@@ -121,13 +121,12 @@ impl From<&MessageAddedEvent> for Entry {
 
 impl From<&SessionEntry> for Entry {
     fn from(entry: &SessionEntry) -> Self {
+        let origin = entry.origin().map(|origin| origin.only(&[super::origin::KEY]));
         match entry {
-            SessionEntry::Message(entry) => {
-                Self::stored(&entry.id, Some(&entry.message), None, entry.origin.as_ref())
-            }
+            SessionEntry::Message(entry) => Self::stored(&entry.id, Some(&entry.message), None, origin.as_ref()),
             SessionEntry::Custom(entry) => {
                 let custom = CustomPayload { custom_type: entry.custom_type.clone(), data: entry.data.clone() };
-                Self::of_custom(entry.id.clone(), custom, entry.origin.as_ref())
+                Self::of_custom(entry.id.clone(), custom, origin.as_ref())
             }
         }
     }

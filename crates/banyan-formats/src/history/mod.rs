@@ -27,7 +27,7 @@ pub(crate) use entry::display_of;
 pub use fields::Fields;
 pub(crate) use fields::{json_of, same_value, value_of, without_technical_details};
 pub use message::{Disclosure, HistoryMessage, Speaker, Status};
-pub use origin::public_origin;
+pub use origin::{hides_something, public_origin};
 pub use part::{Activity, Part, TextPart, ToolCall, ToolResult};
 pub use parts::{Options, Place};
 pub(crate) use parts::{failure, text_of};

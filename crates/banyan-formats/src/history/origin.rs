@@ -1,12 +1,12 @@
 //! What an entry's origin says about the history message that the entry was made of: everything that no typed content holds.
 
-use banyan_model::Object;
+use banyan_model::{Object, Origin};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::message::Speaker;
 
-const KEY: &str = "history";
+pub(super) const KEY: &str = "history";
 const HIDDEN: &str = "hidden";
 
 /// The `history` of an entry's origin.
@@ -67,6 +67,12 @@ impl Mark {
         origin.insert(KEY.to_owned(), serde_json::to_value(self).unwrap_or_default());
         origin
     }
+}
+
+/// Whether an entry's origin has technical details that not everybody may see.
+#[must_use]
+pub fn hides_something(origin: &Origin) -> bool {
+    origin.get(KEY).is_some_and(|history| history.get(HIDDEN).is_some())
 }
 
 /// An entry's origin as everybody may see it: the same without technical details of a history message.

@@ -10,7 +10,7 @@ mod shapes;
 
 use std::borrow::Cow;
 
-use banyan_model::{CustomEntry, Error, Json, MessageEntry, Object, Raw, SessionEntry, SessionMeta};
+use banyan_model::{CustomEntry, Error, Json, MessageEntry, Object, Origin, Raw, SessionEntry, SessionMeta};
 use serde::{Deserialize, Serialize};
 
 use shapes::{SHAPES, Shape};
@@ -83,12 +83,20 @@ impl Redactor {
         }
     }
 
+    fn origin(&mut self, origin: Origin, place: &str) -> Origin {
+        match json::redacted(origin.text(), place, self) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(text) => Some(Origin::vouched(&text).unwrap_or_default()),
+        }
+        .unwrap_or(origin)
+    }
+
     /// An entry without secrets. Its ids stay as they are.
     pub fn entry(&mut self, entry: SessionEntry) -> Result<SessionEntry, Error> {
         let place = format!("entry {}", entry.id());
         Ok(match entry {
             SessionEntry::Message(MessageEntry { id, parent_id, timestamp, revision, origin, message }) => {
-                let origin = origin.map(|origin| self.object(origin, &place));
+                let origin = origin.map(|origin| self.origin(origin, &place));
                 let message = match json::redacted(message.get(), &place, self) {
                     Cow::Borrowed(_) => None,
                     Cow::Owned(text) => Some(Raw::from_text(text)?),
@@ -105,7 +113,7 @@ impl Redactor {
                 custom_type,
                 data,
             }) => {
-                let origin = origin.map(|origin| self.object(origin, &place));
+                let origin = origin.map(|origin| self.origin(origin, &place));
                 let data = self.json(&data, &place);
                 SessionEntry::Custom(CustomEntry { id, parent_id, timestamp, revision, origin, custom_type, data })
             }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use banyan_model::{Json, Object, Revision};
+use banyan_model::{Json, Object, Origin, Revision};
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -33,7 +33,7 @@ pub(super) struct Own {
     #[serde(default)]
     pub(super) revision: Revision,
     #[serde(default)]
-    pub(super) origin: Option<Object>,
+    pub(super) origin: Option<Origin>,
     #[serde(default)]
     pub(super) message: Option<Box<RawValue>>,
 }

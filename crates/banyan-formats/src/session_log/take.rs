@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use banyan_model::{
-    AgentMessage, AttachmentMeta, CustomEntry, EntryId, Json, MessageEntry, Object, Raw, Revision, SessionEntry,
-    SessionId, SessionMeta, SessionStatus,
+    AgentMessage, AttachmentMeta, CustomEntry, EntryId, Json, MessageEntry, Object, Origin, Raw, Revision,
+    SessionEntry, SessionId, SessionMeta, SessionStatus,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -81,7 +81,7 @@ struct Placed {
     parent_id: Option<EntryId>,
     timestamp: i64,
     revision: Revision,
-    origin: Option<Object>,
+    origin: Option<Origin>,
 }
 
 impl Taker {
@@ -316,7 +316,8 @@ impl Taker {
                 if !draft.rest.is_empty() {
                     log.insert("more".to_owned(), Value::Object(draft.rest));
                 }
-                let origin = (!log.is_empty()).then(|| Object::from_iter([(LOG.to_owned(), Value::Object(log))]));
+                let origin =
+                    (!log.is_empty()).then(|| Object::from_iter([(LOG.to_owned(), Value::Object(log))]).into());
                 Placed { id, parent_id: self.before.clone(), timestamp: draft.time, revision: Revision(0), origin }
             }
         }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use banyan_model::{
-    AgentMessage, AttachmentMeta, CustomEntry, EntryId, LongText, MessageEntry, Object, Raw, SessionEntry,
+    AgentMessage, AttachmentMeta, CustomEntry, EntryId, LongText, MessageEntry, Origin, Raw, SessionEntry,
     SessionMeta, ToolState, Turn, TurnStatus,
 };
 use serde::Serialize;
@@ -330,7 +330,7 @@ struct OwnFields<'e> {
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<&'e Object>,
+    origin: Option<&'e Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<Raw<AgentMessage>>,
 }

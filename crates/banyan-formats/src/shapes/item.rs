@@ -100,7 +100,9 @@ impl Item {
 
 impl From<&SessionEntry> for Item {
     fn from(entry: &SessionEntry) -> Self {
-        let (id, parent, origin) = (entry.id(), entry.parent_id(), entry.origin());
+        let (id, parent) = (entry.id(), entry.parent_id());
+        let origin = entry.origin().map(|origin| origin.only(&[ORIGIN]));
+        let origin = origin.as_ref();
         match entry {
             SessionEntry::Message(entry) => Self::stored(id, parent, Some(&entry.message), None, origin),
             SessionEntry::Custom(entry) => {

@@ -3,7 +3,7 @@
 mod open;
 pub(crate) mod tools;
 
-use banyan_model::{AgentMessage, ContentBlock, EntryId, Object, SessionEntry, SessionStatus, ToolUse, Turn};
+use banyan_model::{AgentMessage, ContentBlock, EntryId, Origin, SessionEntry, SessionStatus, ToolUse, Turn};
 
 use crate::audit::Facts;
 use crate::body::Body;
@@ -104,7 +104,7 @@ impl Turns {
         self.open.map(|open| open.close(Some(outlook)))
     }
 
-    fn learn_from(&mut self, id: &EntryId, body: &Body, origin: Option<&Object>) {
+    fn learn_from(&mut self, id: &EntryId, body: &Body, origin: Option<&Origin>) {
         let news = self.facts.learn(body, origin);
         for (told_by, _) in self.told_by.iter_mut().zip(news).filter(|(_, new)| *new) {
             *told_by = Some(id.clone());
@@ -133,10 +133,10 @@ pub(crate) const LOG: &str = "session_log";
 pub(crate) const TURN_ID: &str = "turn_id";
 
 /// What a turn is called that this entry begins.
-pub(crate) fn turn_id(entry: &Entry, origin: Option<&Object>) -> String {
-    let stated = origin.and_then(|origin| origin.get(LOG)?.get(TURN_ID)?.as_str());
+pub(crate) fn turn_id(entry: &Entry, origin: Option<&Origin>) -> String {
+    let stated = origin.and_then(|origin| Some(origin.get(LOG)?.get(TURN_ID)?.as_str()?.to_owned()));
     match (stated, &entry.mark) {
-        (Some(stated), _) => stated.to_owned(),
+        (Some(stated), _) => stated,
         (None, Some(mark)) => mark.interaction_id.clone(),
         (None, None) => crate::history::identity::interaction_id(&entry.id),
     }

@@ -110,7 +110,7 @@ fn given_fields_and_types_that_nobody_knows_when_they_are_read_then_they_are_kep
         json!({"type": "assistant_finished", "turn_id": "t", "text": "2", "provider_request_id": "r1", "finish_reason": "odd"}),
         json!({"type": "archived", "turn_id": "t", "at": 7}),
     ]);
-    let origin = |at: usize| Value::from(log.entries[at].origin().unwrap().clone());
+    let origin = |at: usize| Value::from(log.entries[at].origin().unwrap().object());
     assert_eq!(origin(0), json!({"session_log": {"turn_id": "t", "more": {"attachments": [{"path": "a"}]}}}));
     assert_eq!(origin(1), json!({"session_log": {"more": {"provider_request_id": "r1"}}}));
     assert_eq!(messages(&log)[1]["native_stop_reason"], "odd");

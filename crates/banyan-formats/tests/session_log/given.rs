@@ -248,7 +248,13 @@ fn held() -> impl Strategy<Value = Held> {
 
 /// Any session: any tree, any leaf.
 pub(crate) fn any_session() -> impl Strategy<Value = Session> {
-    let entry = (held(), any::<prop::sample::Index>(), any::<i64>(), 0..3_u64, prop::option::of(object()));
+    let entry = (
+        held(),
+        any::<prop::sample::Index>(),
+        any::<i64>(),
+        0..3_u64,
+        prop::option::of(object().prop_map(Origin::from)),
+    );
     let entries = prop::collection::vec(entry, 0..10);
     let words = (text(), text(), prop::option::of(object()));
     (entries, words, any::<prop::sample::Index>(), any::<i64>(), any::<bool>()).prop_map(

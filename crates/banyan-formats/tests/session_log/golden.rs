@@ -22,7 +22,7 @@ fn given_a_session_with_a_bit_of_everything_when_it_is_written_then_this_is_its_
             "error_kind": "rate_limited", "error_message": "Too many requests", "usage": {"input": 7, "output": 0}}),
     ]);
     let SessionEntry::Message(entry) = &mut session.entries[3] else { panic!("a message") };
-    (entry.revision, entry.origin) = (Revision(2), json!({"by": "agent"}).as_object().cloned());
+    (entry.revision, entry.origin) = (Revision(2), json!({"by": "agent"}).as_object().cloned().map(Into::into));
     let mut branch = session.entries[2].clone();
     let SessionEntry::Message(entry) = &mut branch else { panic!("a message") };
     (entry.id, entry.message) =

@@ -183,7 +183,7 @@ fn items(listing: &Listing, page: &Page, include_image_data: Option<bool>) -> Re
 fn item(entry: &SessionEntry, include_image_data: Option<bool>) -> Result<MessageItem, Error> {
     let (message, custom, origin) = match entry {
         SessionEntry::Message(entry) => {
-            (Some(shown(&entry.message, include_image_data)?), None, entry.origin.clone())
+            (Some(shown(&entry.message, include_image_data)?), None, entry.origin.as_ref().map(Origin::object))
         }
         SessionEntry::Custom(entry) => {
             let payload = CustomPayload { custom_type: entry.custom_type.clone(), data: entry.data.clone() };
@@ -205,9 +205,11 @@ fn shown(message: &Raw<AgentMessage>, include_image_data: Option<bool>) -> Resul
 fn tail(listing: &Listing, request: &MessagesTailRequest, limits: &Limits) -> Result<MessagesTailResponse, Error> {
     let mut load = |ix: NodeIx| match listing.entry(ix) {
         Some(SessionEntry::Message(entry)) => {
-            Ok(Loaded { origin: entry.origin.clone(), message: Some(entry.message.parse()?) })
+            Ok(Loaded { origin: entry.origin.as_ref().map(Origin::object), message: Some(entry.message.parse()?) })
         }
-        Some(SessionEntry::Custom(entry)) => Ok(Loaded { origin: entry.origin.clone(), message: None }),
+        Some(SessionEntry::Custom(entry)) => {
+            Ok(Loaded { origin: entry.origin.as_ref().map(Origin::object), message: None })
+        }
         None => Ok(Loaded::default()),
     };
     let page = page::messages_tail(&listing.state, request, limits, &mut load)?;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use banyan::model::{
-    CreatedEvent, Event, EventPayload, MessageUpdatedEvent, Object, Position, Revision, Role, SessionEntry,
-    SessionId, SessionMeta,
+    CreatedEvent, Event, EventPayload, MessageUpdatedEvent, Object, Origin, Position, Revision, Role,
+    SessionEntry, SessionId, SessionMeta,
 };
 use banyan::rules::event::added;
 use serde::Deserialize;
@@ -56,7 +56,7 @@ fn updated(session: &SessionId, entry: &SessionEntry) -> Option<EventPayload> {
             entry_id: entry.id.clone(),
             message: entry.message.clone(),
             revision: entry.revision,
-            origin: entry.origin.clone(),
+            origin: entry.origin.as_ref().map(Origin::object),
             timestamp: entry.timestamp,
         })
     })

@@ -12,7 +12,7 @@ use banyan_formats::opa::{self, Entry, Head, Options, Prompt, SigningKey, Writer
 use banyan_formats::session_log;
 use banyan_formats::turns::Outlook;
 use banyan_log::SessionLog;
-use banyan_model::{AgentMessage, AttachmentId, AttachmentMeta, EntryId, Error, SessionEntry};
+use banyan_model::{AgentMessage, AttachmentId, AttachmentMeta, EntryId, Error, Origin, SessionEntry};
 use serde_json::Value;
 
 use super::{PIECE, SESSION_RECORDS};
@@ -162,7 +162,8 @@ impl Job {
     fn prompt(&self) -> Result<Option<(EntryId, Prompt)>, Error> {
         let Some(last) = self.walk.last_message()? else { return Ok(None) };
         let Ok(message) = last.message.parse() else { return Ok(None) };
-        let entry = Entry { entry_id: &last.id, message: &message, origin: last.origin.as_ref() };
+        let origin = last.origin.as_ref().map(Origin::object);
+        let entry = Entry { entry_id: &last.id, message: &message, origin: origin.as_ref() };
         Ok(Prompt::of_last(entry).map(|prompt| (last.id.clone(), prompt)))
     }
 
@@ -209,7 +210,8 @@ impl Job {
 fn each(step: Walked, show: &mut dyn FnMut(Entry<'_>) -> Result<(), opa::Error>) -> Result<(), Error> {
     let Walked::Entry { entry: SessionEntry::Message(entry), on_path: true } = step else { return Ok(()) };
     let Ok(message): Result<AgentMessage, _> = entry.message.parse() else { return Ok(()) };
-    show(Entry { entry_id: &entry.id, message: &message, origin: entry.origin.as_ref() }).map_err(failed)
+    let origin = entry.origin.as_ref().map(Origin::object);
+    show(Entry { entry_id: &entry.id, message: &message, origin: origin.as_ref() }).map_err(failed)
 }
 
 fn failed(error: opa::Error) -> Error {

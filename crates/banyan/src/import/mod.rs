@@ -20,7 +20,7 @@ use banyan_core::state::NodeIx;
 use banyan_log::SessionLog;
 use banyan_model::{
     AttachmentMeta, EntryId, Error, ImportNote, ImportResponse, ImportedSession, ImportedSignature, LastTold,
-    Object, SessionEntry, SessionId, SessionMeta,
+    Origin, SessionEntry, SessionId, SessionMeta,
 };
 
 use crate::attachments::{content_of, content_of_stream};
@@ -267,9 +267,9 @@ impl Store {
 }
 
 /// Whether two origins are of the same kind: they name the same agents.
-fn has_same_keys(a: Option<&Object>, b: Option<&Object>) -> bool {
-    let keys = |origin: Option<&Object>| {
-        let mut keys: Vec<String> = origin.into_iter().flat_map(Object::keys).cloned().collect();
+fn has_same_keys(a: Option<&Origin>, b: Option<&Origin>) -> bool {
+    let keys = |origin: Option<&Origin>| {
+        let mut keys: Vec<String> = origin.into_iter().flat_map(Origin::object).map(|(key, _)| key).collect();
         keys.sort_unstable();
         keys
     };

@@ -335,7 +335,7 @@ impl There {
             }
         }
         self.last = Some(entry_id.clone());
-        Ok(MessageEntry { id: entry_id, parent_id, timestamp, revision, origin: Some(origin), message })
+        Ok(MessageEntry { id: entry_id, parent_id, timestamp, revision, origin: Some(origin.into()), message })
     }
 }
 

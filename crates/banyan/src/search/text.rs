@@ -1,7 +1,10 @@
 //! What an entry says, as it is searched.
 
-use banyan_model::{AgentMessage, ContentBlock, Error, Role};
-use serde_json::Value;
+use std::fmt;
+
+use banyan_model::{AgentMessage, ContentBlock, Error, Json, Role};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
 
 use crate::bodies::Body;
 
@@ -28,7 +31,7 @@ impl Said {
             Body::Message(message) => said.message(&message.parse()?),
             Body::Custom(custom) => {
                 said.put(&custom.custom_type);
-                said.values(&custom.data.parse()?);
+                values(&custom.data, &mut said)?;
             }
         }
         Ok(said)
@@ -58,8 +61,9 @@ impl Said {
                 ContentBlock::FunctionCall(call) => {
                     self.tool(&call.function_id);
                     // Arguments are JSON by their type, so this only fails when they nest too deep to be read.
-                    if let Ok(arguments) = call.arguments.parse() {
-                        self.values(&arguments);
+                    let before = self.text.len();
+                    if values(&call.arguments, self).is_err() {
+                        self.text.truncate(before);
                     }
                 }
                 ContentBlock::FunctionResult(result) => self.blocks(&result.content),
@@ -73,22 +77,6 @@ impl Said {
         self.put(id);
         if !self.tools.iter().any(|known| known == id) {
             self.tools.push(id.to_owned());
-        }
-    }
-
-    /// The keys and values of JSON. Texts are taken as they are, not as JSON spells them.
-    fn values(&mut self, value: &Value) {
-        match value {
-            Value::String(text) => self.put(text),
-            Value::Number(number) => self.put(&number.to_string()),
-            Value::Array(values) => values.iter().for_each(|value| self.values(value)),
-            Value::Object(fields) => {
-                for (key, value) in fields {
-                    self.put(key);
-                    self.values(value);
-                }
-            }
-            Value::Null | Value::Bool(_) => {}
         }
     }
 
@@ -108,6 +96,73 @@ impl Said {
             piece
         };
         self.text.push_str(&piece[..piece.floor_char_boundary(room)]);
+    }
+}
+
+/// Puts the keys and values of JSON. Texts are taken as they are, not as JSON spells them.
+fn values(json: &Json, said: &mut Said) -> Result<(), Error> {
+    let mut reader = serde_json::Deserializer::from_str(json.get());
+    Values(said)
+        .deserialize(&mut reader)
+        .map_err(|error| Error::storage(format!("stored JSON cannot be read: {error}")))
+}
+
+/// Takes what a value says while it is read, without making a value of it first.
+struct Values<'s>(&'s mut Said);
+
+impl<'de> DeserializeSeed<'de> for Values<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Values<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.0.put(text);
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<(), E> {
+        self.0.put(&number.to_string());
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<(), E> {
+        self.0.put(&number.to_string());
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<(), E> {
+        self.0.put(&Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default());
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
+        while values.next_element_seed(Values(&mut *self.0))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while fields.next_key_seed(Values(&mut *self.0))?.is_some() {
+            fields.next_value_seed(Values(&mut *self.0))?;
+        }
+        Ok(())
     }
 }
 

@@ -132,6 +132,6 @@ fn given_an_inherited_entry_with_an_origin_then_the_origin_is_where_the_entry_wa
     let ix = fork.state.leaf().unwrap();
     let place = fork.state.origin_place(ix).unwrap();
     let line = &source.file[place.offset as usize..][..place.len as usize];
-    assert_eq!(Head::parse(line).unwrap().origin(line), Some(object(r#"{"by":"me"}"#)));
+    assert_eq!(Head::parse(line).unwrap().origin(line), Some(object(r#"{"by":"me"}"#).into()));
     assert_ne!(fork.state.body(ix).unwrap().full, place);
 }

@@ -5,8 +5,8 @@ use banyan::model::store::{
     PutMetaRequest, SessionIdRequest,
 };
 use banyan::model::{
-    CommitNo, CustomEntry, EntryId, Error, Event, MessageEntry, Raw, Revision, Seq, SessionEntry, SessionId,
-    SessionMeta,
+    CommitNo, CustomEntry, EntryId, Error, Event, MessageEntry, Origin, Raw, Revision, Seq, SessionEntry,
+    SessionId, SessionMeta,
 };
 use banyan::rules::event::{self, Narrator};
 use banyan::rules::fork_ids::ForkIds;
@@ -137,7 +137,7 @@ impl Puts {
                     parent_id: added.parent_id.clone(),
                     timestamp,
                     revision: Revision(0),
-                    origin: added.origin.clone(),
+                    origin: added.origin.clone().map(Origin::from),
                     message: added.message.clone(),
                 }));
             }
@@ -148,7 +148,7 @@ impl Puts {
                     parent_id: added.parent_id.clone(),
                     timestamp,
                     revision: Revision(0),
-                    origin: added.origin.clone(),
+                    origin: added.origin.clone().map(Origin::from),
                     custom_type: added.custom_type.clone(),
                     data: added.data.clone(),
                 }));
