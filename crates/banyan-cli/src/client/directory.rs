@@ -29,13 +29,15 @@ impl Directory {
 
     /// Opens a directory.
     pub(crate) fn open_at(dir: &Path, globals: &Globals, access: Access) -> Result<Self, Failure> {
-        let options = Options {
+        let mut options = Options {
             durability: globals.durability.unwrap_or_default().into(),
             progress: Box::new(Bar::default()),
             // A command meets most sessions once, and an import meets very many.
             cached_entries: 50_000,
             ..Options::default()
         };
+        // What is not yet in session files is in memory, too, and an import writes faster than a disk.
+        options.log.largest_segment = 16 << 20;
         // Looking at a directory that is not there must not make it: the name may be a slip.
         let store = match access == Access::Existing && !dir.exists() {
             true => Banyan::in_memory(options),

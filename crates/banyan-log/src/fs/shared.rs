@@ -75,8 +75,9 @@ pub(crate) struct Upkeep {
     pub(crate) stop: bool,
 }
 
-/// So many bytes of full segments may wait for their files before writers wait too.
-const MOST_SEALED: u64 = 64 << 20;
+/// So many of the largest segments may wait for their files before writers wait too, or so many bytes of small ones.
+const MOST_SEALED: u64 = 2;
+const FEW_BYTES: u64 = 1 << 20;
 
 impl Shared {
     pub(crate) fn new(disk: Arc<dyn Disk>, options: Options, files: Files, lock: LockGuard) -> Self {
@@ -181,8 +182,9 @@ impl Shared {
             }
             return self.upkeep().trouble.clone().map_or(Ok(()), Err);
         }
+        let most = (self.options.largest_segment * MOST_SEALED).max(FEW_BYTES);
         let mut upkeep = self.upkeep();
-        while upkeep.sealed.iter().map(|sealed| sealed.size).sum::<u64>() >= MOST_SEALED
+        while upkeep.sealed.iter().map(|sealed| sealed.size).sum::<u64>() >= most
             || (upkeep.trouble.is_some() && !upkeep.sealed.is_empty())
         {
             if let Some(trouble) = upkeep.trouble.take() {
