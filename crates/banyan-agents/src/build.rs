@@ -59,8 +59,8 @@ fn plain_millis(text: &str) -> Option<i64> {
         return None;
     }
     let number = |from: usize, to: usize| {
-        let digits = text[from..to].iter().map(|digit| digit.checked_sub(b'0').filter(|digit| *digit < 10));
-        digits.fold(Some(0_i64), |number, digit| Some(number? * 10 + i64::from(digit?)))
+        let mut digits = text[from..to].iter().map(|digit| digit.checked_sub(b'0').filter(|digit| *digit < 10));
+        digits.try_fold(0_i64, |number, digit| Some(number * 10 + i64::from(digit?)))
     };
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second, ms) = (number(11, 13)?, number(14, 16)?, number(17, 19)?, number(20, 23)?);
