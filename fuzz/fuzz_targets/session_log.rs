@@ -125,7 +125,7 @@ fn loaded(state: &SessionState, file: &[u8], ix: NodeIx) -> Loaded {
     let line = line_at(file, state.node(ix).place());
     let Ok(head) = Head::parse(line) else { return Loaded::default() };
     let message = body_text(line, &head).and_then(|body| serde_json::from_str(body).ok());
-    Loaded { origin: head.origin(line), message }
+    Loaded { origin: head.origin(line).map(|origin| origin.object()), message }
 }
 
 /// A fork at any entry has that entry's path.
