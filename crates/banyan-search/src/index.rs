@@ -87,9 +87,10 @@ impl SearchIndex {
         if index.schema() != schema().0 {
             return Err(SearchError::Damaged("it was made for something else".to_owned()));
         }
-        let payload = index.load_metas()?.payload.unwrap_or_default();
+        // Whoever made it ended before anything was in it, as a short command does.
+        let Some(payload) = index.load_metas()?.payload else { return Ok(None) };
         let Ok(Payload { version: VERSION, progress }) = serde_json::from_str(&payload) else {
-            return Err(SearchError::Damaged("it is of another version, or was never finished".to_owned()));
+            return Err(SearchError::Damaged("it is of another version".to_owned()));
         };
         if !sealed && let Some(file) = index.validate_checksum()?.iter().next() {
             return Err(SearchError::Damaged(format!("{} is not as it was written", file.display())));
@@ -196,4 +197,29 @@ fn record_in(stored: &TantivyDocument, fields: Fields) -> Result<SessionRecord, 
 /// Stops merging, so that whoever closes does not wait for it.
 pub(crate) fn no_merging() -> Box<NoMergePolicy> {
     Box::new(NoMergePolicy)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn an_index_that_nothing_was_put_into_is_no_damage_and_one_of_another_version_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = SearchIndex::open(dir.path()).unwrap();
+        assert_eq!((made.progress, made.replaced), (None, None));
+        drop(made.index);
+        let again = SearchIndex::open(dir.path()).unwrap();
+        assert_eq!((again.progress, again.replaced), (None, None));
+        let mut writer: IndexWriter = again.index.index.writer_with_num_threads(1, WRITER_BYTES).unwrap();
+        let mut commit = writer.prepare_commit().unwrap();
+        commit.set_payload("{}");
+        commit.commit().unwrap();
+        drop((writer, again.index));
+        assert!(
+            SearchIndex::open(dir.path()).unwrap().replaced.is_some_and(|why| why.contains("another version"))
+        );
+    }
 }
