@@ -3,8 +3,9 @@
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
 NPM := $(shell command -v npm)
+CHROMIUM := $(or $(BANYAN_CHROMIUM),$(shell command -v chromium || command -v chromium-browser || command -v google-chrome))
 
-.PHONY: help run console page test test-engine test-agents lint bench soak fuzz
+.PHONY: help run console page browser test test-engine test-agents lint bench soak fuzz
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 13
@@ -29,8 +30,17 @@ page:
 	@echo "The page that shows a session is left out, because there is no npm: install Node.js, and run 'make console'." >&2
 endif
 
+# Some tests look at the server with a browser. Only root is not asked before something is installed for everyone.
+browser:
+ifeq ($(CHROMIUM),)
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	fi || true
+	@command -v chromium >/dev/null || echo "There is no Chromium, so tests that need one are skipped: install it by your system's package manager." >&2
+endif
+
 # The tests of banyan-cli have the command built before any test runs.
-test: page ## Run every test
+test: page browser ## Run every test
 ifdef NPM
 	cd console && npm test
 endif

@@ -14,6 +14,8 @@ mod http_door;
 mod listening;
 #[path = "../../banyan-formats/tests/history/normal.rs"]
 mod normal;
+#[path = "support/outside.rs"]
+mod outside;
 #[path = "support/server.rs"]
 mod server;
 #[path = "../../banyan/tests/support/mod.rs"]

@@ -1,5 +1,6 @@
 //! What a browser must not be talked into, and what configuration lets in.
 
+use crate::outside::{UNSEEN, chromium, skip};
 use crate::wire::{Answer, Server, settings};
 use banyan_server::{Keys, NewKey, Settings};
 
@@ -136,11 +137,9 @@ const tries = {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn chromium_keeps_other_origins_out_unless_they_are_let_in() {
-    let Some(chromium) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
-        std::process::Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
-    }) else {
-        eprintln!("skipped: there is no Chromium");
-        return;
+    let chromium = match chromium() {
+        Ok(chromium) => chromium,
+        Err(why) => return skip("chromium_keeps_other_origins_out_unless_they_are_let_in", &why),
     };
     let pages = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let page = format!("http://{}", pages.local_addr().unwrap());
@@ -158,16 +157,10 @@ async fn chromium_keeps_other_origins_out_unless_they_are_let_in() {
     let visit = async |server: &Server| {
         let profile = tempfile::tempdir().unwrap();
         let url = format!("{page}/?at=http://localhost:{}", server.address().port());
-        let mut browser = tokio::process::Command::new(chromium);
+        let mut browser = tokio::process::Command::new(&chromium);
         browser
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--virtual-time-budget=20000",
-                "--dump-dom",
-            ])
+            .args(UNSEEN)
+            .args(["--virtual-time-budget=20000", "--dump-dom"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg(url)
             .kill_on_drop(true);

@@ -18,11 +18,13 @@ use axum::response::Html;
 use axum::routing::{get, post};
 use banyan::{Banyan, Options};
 use banyan_server::{Running, Settings, start_with};
-use install::{browser, node, python, skip};
+use install::{browser, node, python};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use writer::{END, Writer};
+
+use crate::outside::skip;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const STREAM: &str = "/v1/events?type=session::message-added&after=0";

@@ -32,10 +32,7 @@ fn run(command: &mut Command) -> Result<(), String> {
 fn schemathesis_finds_nothing() {
     let schemathesis = match schemathesis() {
         Ok(schemathesis) => schemathesis,
-        Err(reason) => {
-            eprintln!("skipped: schemathesis cannot be installed: {reason}");
-            return;
-        }
+        Err(why) => return crate::outside::skip("schemathesis_finds_nothing", &why),
     };
     // With a key, so that keys can be made along the way without shutting everybody out.
     let server = crate::server::Server::start_with_key();

@@ -72,6 +72,8 @@ impl Banyan {
     /// handle: whoever gives handles to others decides when.
     pub fn close(&self) -> Result<(), Error> {
         self.store.settle_all();
+        // An import that was given up takes back its parts when the last of them is safe. Closing says what fails.
+        let _ = self.store.log.flush();
         self.store.close()
     }
 

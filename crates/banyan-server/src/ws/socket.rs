@@ -96,7 +96,11 @@ impl Socket {
                 Leave::KeyRemoved => Err(removed()),
             },
             Some(done) = self.working.next() => self.finish(done).await,
-            Some(told) = self.feeds.next() => self.tell(told).await,
+            // The last feed ends without a word, and what comes next may depend on it.
+            told = self.feeds.next(), if !self.feeds.is_empty() => match told {
+                Some(told) => self.tell(told).await,
+                None => Ok(()),
+            },
             incoming = self.socket.recv(), if reads => match incoming {
                 None => Err(End::Gone),
                 Some(Err(error)) => Err(unreadable(&error)),

@@ -1,16 +1,11 @@
 //! Puts the clients under the target directory, from the registries of their languages.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::client;
-
-/// Says loudly that a test did not run. Written past the test harness, which keeps what tests print to itself.
-pub(crate) fn skip(test: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
-}
+use crate::outside::{UNSEEN, chromium};
 
 /// Node.js, and a script among its packages.
 pub(crate) fn node(script: &str) -> Result<Command, String> {
@@ -46,13 +41,8 @@ pub(crate) fn python() -> Result<Command, String> {
 
 /// Chromium without a window.
 pub(crate) fn browser() -> Result<Command, String> {
-    let named = std::env::var("BANYAN_CHROMIUM").ok();
-    let known = ["chromium", "chromium-browser", "google-chrome"].map(str::to_owned);
-    let mut names = named.into_iter().chain(known);
-    let found = names.find(|name| run(Command::new(name).arg("--version")).is_ok());
-    let mut command = Command::new(found.ok_or("there is no Chromium here")?);
-    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
-    command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
+    let mut command = Command::new(chromium()?);
+    command.args(UNSEEN);
     Ok(command)
 }
 

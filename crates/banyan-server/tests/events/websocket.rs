@@ -309,7 +309,8 @@ fn a_socket_is_closed_with_1008_when_its_key_is_removed() {
 
 #[test]
 fn a_socket_is_closed_with_1001_when_the_server_stops() {
-    let mut server = Server::new();
+    // Nothing else wakes the socket in the meantime.
+    let mut server = Server::with(Options::default(), Settings { keep_alive: PATIENCE * 2, ..settings() });
     server.session("s");
     let mut client = server.wait(Client::open(&server, ""));
     server.wait(client.ask(json!({"id": 1, "subscribe": {}})));

@@ -1,6 +1,6 @@
 //! The packages of the front ends judge what the server says: assistant-ui's repository, the AI SDK's validation, AG-UI's client.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::sample::{assistant, call, everything, result, text};
 use crate::front_end::*;
 use crate::listening::*;
+use crate::outside::skip;
 
 /// Node.js with a script, among the packages that it judges by; or why there is none.
 fn judge(script: &str) -> Result<Command, String> {
@@ -38,11 +39,6 @@ fn judge(script: &str) -> Result<Command, String> {
     let mut command = Command::new("node");
     command.arg(place.join(script));
     Ok(command)
-}
-
-/// Says loudly that a test did not run. Written past the test harness, which keeps what tests print to itself.
-fn skip(test: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }
 
 /// What a judge prints about an address.
