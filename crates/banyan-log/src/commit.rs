@@ -43,6 +43,17 @@ pub enum Piece {
     Growth(Growth),
 }
 
+impl Piece {
+    /// The most bytes that a line takes in its file once it is sealed. What a growth takes is known when it is written.
+    pub(crate) fn most_of_a_line(&self) -> usize {
+        const SEAL: usize = 64;
+        match self {
+            Self::Line(line) => line.len() + SEAL,
+            Self::Growth(_) => 0,
+        }
+    }
+}
+
 /// A text that got longer. Consecutive growths of one block share a line in the file.
 pub struct Growth {
     /// The sequence number of the line, if this starts a new one.

@@ -102,8 +102,8 @@ struct Answered {
     _spent: (Vec<Prepared>, Option<Committed>),
 }
 
-/// A line has about so many bytes besides its body.
-const BESIDES_BODY: usize = 384;
+/// A line has about so many bytes besides its body and its origin.
+const BESIDES_PARTS: usize = 384;
 
 impl Store {
     /// Takes the right to change a session, waiting for whoever has it. `None` when there is no such session in the scope.
@@ -313,7 +313,7 @@ impl Store {
             pieces.push(match record {
                 Record::Grew(grew) => Piece::Growth(Growth { seq: Seq(seq), time_ms, grew: grew.clone() }),
                 other => {
-                    let mut line = Vec::with_capacity(other.body_len() + BESIDES_BODY);
+                    let mut line = Vec::with_capacity(other.parts_len() + BESIDES_PARTS);
                     spots = record::encode(other, Seq(seq), time_ms, &mut line);
                     Piece::Line(line)
                 }

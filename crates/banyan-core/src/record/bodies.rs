@@ -40,9 +40,13 @@ impl Record {
         }
     }
 
-    /// How many bytes of JSON the body has; 0 when there is none.
-    pub fn body_len(&self) -> usize {
-        self.body().map_or(0, str::len)
+    /// How many bytes its large parts have: the body, and an origin that may be as large.
+    pub fn parts_len(&self) -> usize {
+        let origin = match self {
+            Self::EntryPut(record) => record.origin.as_ref().map_or(0, |origin| origin.text().len()),
+            _ => 0,
+        };
+        self.body().map_or(0, str::len) + origin
     }
 
     fn body(&self) -> Option<&str> {

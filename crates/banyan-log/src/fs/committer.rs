@@ -79,7 +79,7 @@ fn bound(write: &Write) -> usize {
         .pieces
         .iter()
         .map(|piece| match piece {
-            Piece::Line(line) => line.len() + 64,
+            Piece::Line(_) => piece.most_of_a_line(),
             // Every byte of a text may need six in JSON.
             Piece::Growth(growth) => {
                 512 + growth.grew.entry_id.as_str().len() * 6

@@ -147,6 +147,8 @@ impl LazyFile {
         if inner.memory.capacity() == 0 {
             inner.memory = self.fds.buffer();
         }
+        // A large commit would have it grow, and be copied, again and again.
+        inner.memory.reserve(pieces.iter().map(Piece::most_of_a_line).sum());
         let first = inner.memory.len();
         let offset = inner.staged_end();
         let mut written = Vec::with_capacity(pieces.len());
