@@ -5,6 +5,8 @@
 mod calls;
 #[path = "hub/configuration.rs"]
 mod configuration;
+#[path = "hub/deliveries.rs"]
+mod deliveries;
 #[path = "hub/directory.rs"]
 mod directory;
 #[path = "hub/limits.rs"]

@@ -7,7 +7,7 @@ use banyan::model::{Error, EventFilter, EventType, Position};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::delivery::{Consumer, Form, Mode, Progress, deliver};
+use super::delivery::{Consumer, Form, Mode, Progress, Standing, deliver};
 use super::pace::Pace;
 use super::replay::Replay;
 use super::runtime::Runtime;
@@ -35,7 +35,7 @@ struct Inner {
 struct Bound {
     consumer: Arc<Consumer>,
     filters: Vec<EventFilter>,
-    mode: watch::Sender<Mode>,
+    standing: watch::Sender<Standing>,
     progress: Arc<Progress>,
     task: JoinHandle<()>,
 }
@@ -66,7 +66,7 @@ impl Bindings {
         if let Some(bound) = inner.bound.get(&consumer.id)
             && bound.is_for(&consumer, &filters)
         {
-            bound.mode.send_replace(Mode::Active(Arc::clone(connection)));
+            bound.stand(Mode::Active(Arc::clone(connection)));
             return Ok(());
         }
         let before = inner.bound.remove(&consumer.id).map(Bound::end);
@@ -81,14 +81,14 @@ impl Bindings {
     /// A binding is gone, or its consumer is: nothing more is delivered, unless the same binding comes back.
     pub(super) fn unbind(&self, id: &str) {
         if let Some(bound) = self.lock().bound.get(id) {
-            bound.mode.send_replace(Mode::Paused);
+            bound.stand(Mode::Paused);
         }
     }
 
     /// The engine is away.
     pub(super) fn pause(&self) {
         for bound in self.lock().bound.values() {
-            bound.mode.send_replace(Mode::Paused);
+            bound.stand(Mode::Paused);
         }
     }
 
@@ -98,7 +98,7 @@ impl Bindings {
         inner.remembered.clear();
         let before = std::mem::take(&mut inner.bound);
         for (id, bound) in before {
-            let mode = bound.mode.borrow().clone();
+            let mode = bound.standing.borrow().mode.clone();
             let (consumer, filters) = (Arc::clone(&bound.consumer), bound.filters.clone());
             bound.end();
             match runtime.source(filters.clone(), None) {
@@ -140,7 +140,7 @@ impl Bound {
         pace: &Arc<Pace>,
     ) -> Self {
         let (source, position) = source;
-        let (mode, changes) = watch::channel(mode);
+        let (standing, changes) = watch::channel(Standing { mode, epoch: 0 });
         let progress = Arc::new(Progress::at(position));
         let task = tokio::spawn(deliver(
             Arc::clone(&consumer),
@@ -150,7 +150,12 @@ impl Bound {
             Arc::clone(&progress),
             Arc::clone(pace),
         ));
-        Self { consumer, filters, mode, progress, task }
+        Self { consumer, filters, standing, progress, task }
+    }
+
+    /// What was under way until now has to be sent again.
+    fn stand(&self, mode: Mode) {
+        self.standing.send_modify(|standing| *standing = Standing { mode, epoch: standing.epoch + 1 });
     }
 
     fn is_for(&self, consumer: &Consumer, filters: &[EventFilter]) -> bool {

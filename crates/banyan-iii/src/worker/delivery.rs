@@ -37,6 +37,14 @@ pub(super) enum Form {
     Envelope,
 }
 
+/// Whether a binding can deliver, and how often that was said.
+#[derive(Clone)]
+pub(super) struct Standing {
+    pub(super) mode: Mode,
+    /// Who comes back at once may never be seen to have been away, and what was under way is lost all the same.
+    pub(super) epoch: u64,
+}
+
 /// Whether a binding can deliver.
 #[derive(Clone)]
 pub(super) enum Mode {
@@ -91,7 +99,7 @@ pub(super) async fn deliver(
     consumer: Arc<Consumer>,
     mut source: Source,
     begin: Position,
-    mut mode: watch::Receiver<Mode>,
+    mut standing: watch::Receiver<Standing>,
     progress: Arc<Progress>,
     pace: Arc<Pace>,
 ) {
@@ -99,10 +107,16 @@ pub(super) async fn deliver(
     let mut under_way: UnderWay = UnderWay::new();
     let mut turn = Turn::default();
     let mut place: Option<Place> = None;
+    let mut epoch = standing.borrow().epoch;
     loop {
         progress.set(lanes.settled());
-        let now = mode.borrow_and_update().clone();
-        let sent = match now {
+        let now = standing.borrow_and_update().clone();
+        if now.epoch != epoch {
+            epoch = now.epoch;
+            under_way.clear();
+            lanes.put_back();
+        }
+        let sent = match now.mode {
             Mode::Active(connection) => {
                 let may_update = |size: usize, place: &mut Option<Place>| pace.take(&mut turn, size, place);
                 send(&consumer, &connection, &mut lanes, &mut under_way, &mut place, may_update).await
@@ -115,7 +129,7 @@ pub(super) async fn deliver(
             under_way.clear();
             lanes.put_back();
             source.rest();
-            match tokio::time::timeout(AWAY, mode.changed()).await {
+            match tokio::time::timeout(AWAY, standing.changed()).await {
                 Ok(Ok(())) => continue,
                 Ok(Err(_)) => return,
                 Err(_) => {
@@ -134,7 +148,7 @@ pub(super) async fn deliver(
         // Whoever waits for a turn or a place and hears of nothing else is not woken by each token.
         let listens = lanes.has_room() && !((waits.is_some() || lacks_place) && source.can_wait());
         tokio::select! {
-            changed = mode.changed() => if changed.is_err() { return },
+            changed = standing.changed() => if changed.is_err() { return },
             Some(outcome) = under_way.next() => settle(&consumer, &mut lanes, &mut under_way, outcome),
             event = source.next(taken), if listens => lanes.take(event),
             () = until(waits), if waits.is_some() => if source.can_wait() { catch_up(&mut source, &mut lanes) },

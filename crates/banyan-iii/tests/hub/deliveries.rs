@@ -1,0 +1,110 @@
+//! What session-manager delivers over the bus, to consumers that speak the protocol by hand.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use banyan::{Banyan, Options};
+use banyan_iii::hub::Hub;
+use banyan_iii::link::Engine;
+use banyan_iii::worker::{Schemas, Storage, Worker as SessionManager, WorkerOptions};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::support::{Worker, hub};
+
+const ADDED: &str = "session::message-added";
+const HEARD: &str = "consumer::heard";
+
+/// Session-manager on a bus, and the store that it shares with this process.
+struct Sessions {
+    store: Banyan,
+    worker: SessionManager,
+    _stop: watch::Sender<bool>,
+    _dir: tempfile::TempDir,
+}
+
+impl Sessions {
+    async fn on(hub: &Hub) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Banyan::in_memory(Options::default()).unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let hub = hub.clone();
+        let engine = Engine::Here(Arc::new(move || {
+            let (ours, theirs) = tokio::io::duplex(64 << 10);
+            let hub = hub.clone();
+            tokio::spawn(async move { hub.serve_stream(theirs).await });
+            ours
+        }));
+        let storage = Storage::Shared { store: store.clone(), dir: dir.path().to_owned() };
+        let options = WorkerOptions { engine, storage, seed: None, schemas: Schemas::default() };
+        let worker = SessionManager::start(options, stopped).await.unwrap();
+        Self { store, worker, _stop: stop, _dir: dir }
+    }
+
+    /// Puts a message into a session of its own.
+    async fn say(&self, entry: &str, text: &str) {
+        let session = format!("of-{entry}");
+        self.call("session::ensure", json!({"session_id": session})).await;
+        self.call("session::append", json!({"session_id": session, "entry_id": entry, "message": message(text)}))
+            .await;
+    }
+
+    async fn call(&self, function: &str, request: Value) {
+        self.store.call(function, request.to_string().as_bytes()).await.unwrap();
+    }
+}
+
+fn message(text: &str) -> Value {
+    json!({"role": "user", "content": [{"type": "text", "text": text}], "timestamp": 1})
+}
+
+/// A consumer of what is added, bound under an id.
+async fn consumer(hub: &Hub, binding: &str) -> Worker {
+    let mut consumer = Worker::named(hub, "consumer").await;
+    consumer.offer(HEARD).await;
+    consumer.bind(binding, ADDED, HEARD, json!({})).await;
+    let bound = consumer.hear().await;
+    assert_eq!((&bound["type"], &bound["error"]), (&json!("triggerregistrationresult"), &Value::Null));
+    consumer
+}
+
+/// The next call of the consumer's function.
+async fn heard(consumer: &mut Worker) -> Value {
+    loop {
+        let frame = consumer.hear().await;
+        if frame["type"] == "invokefunction" {
+            return frame;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_consumer_that_comes_back_at_once_is_sent_again_what_it_did_not_answer() {
+    let hub = hub();
+    let sessions = Sessions::on(&hub).await;
+    let mut before = consumer(&hub, "binding").await;
+    let entries = ["e1", "e2", "e3", "e4"];
+    for entry in entries {
+        sessions.say(entry, "hi").await;
+    }
+    for _ in entries {
+        heard(&mut before).await;
+    }
+    // The old connection ends and the new one binds before anybody else has a turn.
+    let mut after = Worker::nameless(&hub).await;
+    after.say(json!({"type": "reattach", "previous_worker_id": before.id, "reattach_token": before.token})).await;
+    after
+        .say(json!({"type": "invokefunction", "function_id": "engine::workers::register",
+            "data": {"name": "consumer", "runtime": "test", "version": "1"}, "action": {"type": "void"}}))
+        .await;
+    after.say(json!({"type": "registerfunction", "id": HEARD})).await;
+    after.bind("binding", ADDED, HEARD, json!({})).await;
+    let mut again = BTreeSet::new();
+    for _ in entries {
+        let call = heard(&mut after).await;
+        again.insert(call["data"]["entry_id"].as_str().unwrap().to_owned());
+        after.answer(&call, json!({})).await;
+    }
+    assert_eq!(again, entries.map(str::to_owned).into());
+    sessions.worker.stop().await;
+}
