@@ -27,6 +27,9 @@ pub enum MainFailed {
         /// How long the call waited.
         after: Duration,
     },
+    /// The call is larger than the bus carries; by how much.
+    #[error("{0}")]
+    TooLarge(String),
     /// The main instance has no such function.
     #[error("the main instance has no such function")]
     NoSuchFunction,
@@ -77,10 +80,14 @@ pub(super) fn read<A: DeserializeOwned>(function_id: &str, answer: &RawValue) ->
 
 /// A failed call as what its caller is told.
 pub(super) fn storage(function_id: &str, failed: &MainFailed) -> Error {
-    let error = Error::storage(format!("{function_id}: {failed}"));
+    let text = format!("{function_id}: {failed}");
+    let error = match failed {
+        MainFailed::TooLarge(_) => Error::new(ErrorCode::TooLarge, text),
+        _ => Error::storage(text),
+    };
     match failed {
         MainFailed::Unreachable(_) | MainFailed::Timeout { .. } => error.retryable(),
-        MainFailed::NoSuchFunction | MainFailed::Refused { .. } => error,
+        MainFailed::TooLarge(_) | MainFailed::NoSuchFunction | MainFailed::Refused { .. } => error,
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use banyan::model::{Error, ErrorCode};
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{self, Message as Frame};
 use uuid::Uuid;
 
-use super::{Call, CallFailed, Engine, Service, Standing, text};
+use super::{Call, CallFailed, Engine, MOST_SENT, Service, Standing, text};
 use crate::wire::{ErrorBody, InvokeFunction, Message};
 
 /// One connection to an engine.
@@ -280,6 +281,10 @@ impl Connection {
         self.waiting().insert(id, sender);
         let invocation = Invocation { id, reply, connection: Arc::clone(self) };
         let frame = text::invoke(&id.to_string(), function_id, data, metadata, namespace);
+        // The engine would end the connection, for everyone who calls this worker.
+        if frame.len() > MOST_SENT {
+            return Err(CallFailed::TooLarge { bytes: frame.len() });
+        }
         // A connection that ended has failed the calls of before; this one would wait for ever.
         let said = self.calls.send(Frame::Text(frame.into())).await.is_ok() && !self.over.load(Ordering::Acquire);
         if said { Ok(invocation) } else { Err(self.unreachable()) }
@@ -375,7 +380,12 @@ impl Connection {
             let answered = service.call(Call { function_id: function_id.clone(), data }).await;
             let Some(id) = invocation else { return };
             let frame = match answered {
-                Ok(result) => text::answer(&id, &function_id, &result),
+                Ok(result) => match text::answer(&id, &function_id, &result) {
+                    frame if frame.len() > MOST_SENT => {
+                        text::refusal(&id, &function_id, too_large(&function_id, frame.len()))
+                    }
+                    frame => frame,
+                },
                 Err(error) => text::refusal(&id, &function_id, error),
             };
             connection.say(frame).await;
@@ -390,6 +400,17 @@ impl Connection {
         let out = self.out.clone();
         tokio::spawn(async move { out.send(frame).await });
     }
+}
+
+/// What a caller is told whose answer would end the connection.
+fn too_large(function_id: &str, bytes: usize) -> ErrorBody<'static> {
+    let error = Error::new(
+        ErrorCode::TooLarge,
+        format!(
+            "the answer of {function_id} has {bytes} bytes, and the bus carries {MOST_SENT} at most; ask for a smaller page"
+        ),
+    );
+    ErrorBody { code: error.code.as_str().into(), message: error.to_string().into(), stacktrace: None }
 }
 
 fn owned(error: ErrorBody<'_>) -> ErrorBody<'static> {

@@ -22,6 +22,9 @@ pub use connection::{Connection, Invocation};
 pub use dial::Engine;
 pub use text::{function_frame, trigger_frame, trigger_type_frame};
 
+/// The most bytes that are sent in a frame. An engine takes 16 MiB, and adds to what it passes on.
+pub const MOST_SENT: usize = (16 << 20) - (64 << 10);
+
 /// What a worker is to its engine.
 pub trait Service: Send + Sync + 'static {
     /// The frames that a new connection begins with: what the worker offers.
@@ -68,6 +71,12 @@ pub enum CallFailed {
     /// There was no answer in time.
     #[error("there was no answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
+    /// It is larger than a frame of the bus may be.
+    #[error("the call has {bytes} bytes, and the bus carries {} at most", MOST_SENT)]
+    TooLarge {
+        /// How large its frame is.
+        bytes: usize,
+    },
     /// It was answered with an error.
     #[error("{}: {}", .0.code, .0.message)]
     Refused(ErrorBody<'static>),

@@ -12,7 +12,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::lanes::{Item, Lanes, Next, of_one_message};
+use super::lanes::{Item, Lanes, Next, entry, of_one_message, size};
 use super::pace::{KEEPS_PLACE, Pace, Place, Turn};
 use super::source::Source;
 use crate::link::{CallFailed, Connection, Invocation};
@@ -113,8 +113,7 @@ pub(super) async fn deliver(
         let now = standing.borrow_and_update().clone();
         if now.epoch != epoch {
             epoch = now.epoch;
-            under_way.clear();
-            lanes.put_back();
+            put_back(&consumer, &mut lanes, &mut under_way);
         }
         let sent = match now.mode {
             Mode::Active(connection) => {
@@ -126,8 +125,7 @@ pub(super) async fn deliver(
         // Nobody waits for somebody who does not send.
         let had_place = place.take().is_some();
         if sent == Sent::Lost {
-            under_way.clear();
-            lanes.put_back();
+            put_back(&consumer, &mut lanes, &mut under_way);
             source.rest();
             match tokio::time::timeout(AWAY, standing.changed()).await {
                 Ok(Ok(())) => continue,
@@ -159,6 +157,18 @@ pub(super) async fn deliver(
                 }
             }
         }
+    }
+}
+
+/// Nothing is under way any more, and has to be sent again.
+fn put_back(consumer: &Consumer, lanes: &mut Lanes, under_way: &mut UnderWay) {
+    under_way.clear();
+    if let Some(item) = lanes.put_back() {
+        let (session, bytes) = (item.event.session_id(), size(&item.event));
+        tracing::error!(
+            binding = %consumer.id, %session, entry = ?entry(&item.event), bytes,
+            "the connection was lost each time that this event was sent, so it is not sent again"
+        );
     }
 }
 
@@ -222,6 +232,16 @@ async fn send(
         let (metadata, namespace) = (consumer.metadata.as_deref(), consumer.namespace.as_deref());
         match connection.invoke(&consumer.function_id, data, metadata, namespace).await {
             Ok(invocation) => under_way.push(Box::pin(in_order(item, invocation, place.take()))),
+            // No consumer can be sent it. What follows can.
+            Err(CallFailed::TooLarge { bytes }) => {
+                let session = item.event.session_id();
+                tracing::error!(
+                    binding = %consumer.id, %session, entry = ?entry(&item.event), bytes,
+                    "an event is larger than the bus carries, and is not sent"
+                );
+                lanes.settle(item.number);
+                lanes.free(session);
+            }
             Err(_) => return Sent::Lost,
         }
     }

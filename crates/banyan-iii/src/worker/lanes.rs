@@ -40,6 +40,8 @@ pub(super) struct Item {
     /// Counts what the binding has taken.
     pub(super) number: u64,
     pub(super) event: Arc<Event>,
+    /// How often the way to the consumer was lost while this was the largest event on it.
+    lost: u32,
 }
 
 /// How much is held before no more is taken.
@@ -47,6 +49,9 @@ const MOST_ITEMS: usize = 512;
 const MOST_BYTES: usize = 4 << 20;
 /// How many events of a session wait before its consumer counts as one that cannot keep up.
 const BEHIND: usize = 16;
+/// An event of so many bytes may be more than its consumer takes, which then ends the connection. It is sent so many times.
+const LARGE: usize = 256 << 10;
+const TIMES: u32 = 5;
 
 impl Lanes {
     /// Nothing is held, and everything up to a position is settled.
@@ -73,7 +78,7 @@ impl Lanes {
     /// by a newer one of the same message.
     pub(super) fn take(&mut self, event: Arc<Event>) {
         let session = event.session_id().clone();
-        let item = Item { number: self.next, event };
+        let item = Item { number: self.next, event, lost: 0 };
         self.next += 1;
         self.held.insert(item.number, self.taken);
         // Parts of a snapshot have no place in the order.
@@ -142,13 +147,28 @@ impl Lanes {
         }
     }
 
-    /// Puts back what is under way: it has to be sent again.
-    pub(super) fn put_back(&mut self) {
+    /// Puts back what is under way: it has to be sent again. A large event that the way was lost with too often is given up.
+    pub(super) fn put_back(&mut self) -> Option<Item> {
         self.busy.clear();
+        let given_up = self.blame();
+        if let Some(item) = &given_up {
+            self.settle(item.number);
+        }
         for (_, item) in std::mem::take(&mut self.sent).into_iter().rev() {
             self.lanes.entry(item.event.session_id().clone()).or_default().push_front(item);
         }
         self.ready = self.lanes.keys().cloned().collect();
+        given_up
+    }
+
+    /// Counts the loss against the largest event under way, if it is large, and says when that was once too often.
+    fn blame(&mut self) -> Option<Item> {
+        let largest = self.sent.values_mut().max_by_key(|item| size(&item.event))?;
+        if size(&largest.event) < LARGE {
+            return None;
+        }
+        largest.lost += 1;
+        (largest.lost >= TIMES).then(|| largest.clone())
     }
 
     /// Everything up to here is settled.
@@ -167,6 +187,15 @@ pub(super) fn of_one_message(one: &Event, other: &Event) -> bool {
     updated(one).is_some_and(|message| updated(other) == Some(message))
 }
 
+/// The entry that an event is about.
+pub(super) fn entry(event: &Event) -> Option<&EntryId> {
+    match &event.payload {
+        EventPayload::MessageAdded(added) => Some(&added.entry_id),
+        EventPayload::MessageUpdated(updated) => Some(&updated.entry_id),
+        _ => None,
+    }
+}
+
 /// The message that an update is of.
 fn updated(event: &Event) -> Option<(&SessionId, &EntryId)> {
     match &event.payload {
@@ -175,7 +204,8 @@ fn updated(event: &Event) -> Option<(&SessionId, &EntryId)> {
     }
 }
 
-fn size(event: &Event) -> usize {
+/// About how much memory an event takes.
+pub(super) fn size(event: &Event) -> usize {
     256 + match &event.payload {
         EventPayload::MessageAdded(added) => {
             added.message.as_ref().map_or(0, |message| message.get().len())
@@ -203,6 +233,22 @@ mod tests {
 
     fn grown(session: &str, entry: &str, revision: u64, commit: u64) -> Arc<Event> {
         let message = serde_json::json!({"role": "user", "content": [], "timestamp": 0});
+        updated_to(message, session, entry, revision, commit)
+    }
+
+    fn sized(session: &str, bytes: usize, commit: u64) -> Arc<Event> {
+        let content = serde_json::json!([{"type": "text", "text": "x".repeat(bytes)}]);
+        let message = serde_json::json!({"role": "user", "content": content, "timestamp": 0});
+        updated_to(message, session, "e", 1, commit)
+    }
+
+    fn updated_to(
+        message: serde_json::Value,
+        session: &str,
+        entry: &str,
+        revision: u64,
+        commit: u64,
+    ) -> Arc<Event> {
         let payload = EventPayload::MessageUpdated(MessageUpdatedEvent {
             session_id: session.into(),
             entry_id: entry.into(),
@@ -298,6 +344,27 @@ mod tests {
         lanes.settle(slow.number);
         assert_eq!(lanes.settled(), at(3));
         assert!(lanes.any().is_none());
+    }
+
+    #[test]
+    fn a_large_event_that_is_lost_each_time_is_given_up_and_a_small_one_never() {
+        let mut lanes = Lanes::after(at(0));
+        lanes.take(deleted("small", 1));
+        lanes.take(sized("large", LARGE, 2));
+        for _ in 1..TIMES {
+            while lanes.any().is_some() {}
+            assert!(lanes.put_back().is_none());
+        }
+        while lanes.any().is_some() {}
+        assert_eq!(lanes.put_back().map(|item| item.event.position), Some(at(2)));
+        for _ in 0..2 * TIMES {
+            let item = lanes.any().expect("the small one");
+            assert_eq!(item.event.position, at(1));
+            assert!(lanes.put_back().is_none());
+        }
+        let item = lanes.any().expect("the small one");
+        lanes.settle(item.number);
+        assert_eq!((lanes.settled(), lanes.bytes), (at(2), 0));
     }
 
     #[test]

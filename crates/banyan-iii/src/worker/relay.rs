@@ -79,6 +79,7 @@ impl Main for OverLink {
                     }
                     MainFailed::Unreachable(what)
                 }
+                CallFailed::TooLarge { .. } => MainFailed::TooLarge(failed.to_string()),
                 CallFailed::TimedOut(after) => MainFailed::Timeout { after },
                 CallFailed::Refused(error) if error.code.eq_ignore_ascii_case("function_not_found") => {
                     MainFailed::NoSuchFunction

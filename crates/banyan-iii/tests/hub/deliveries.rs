@@ -108,3 +108,41 @@ async fn a_consumer_that_comes_back_at_once_is_sent_again_what_it_did_not_answer
     assert_eq!(again, entries.map(str::to_owned).into());
     sessions.worker.stop().await;
 }
+
+#[tokio::test]
+async fn an_answer_that_no_frame_can_carry_is_refused_and_everyone_else_is_answered() {
+    let hub = hub();
+    let sessions = Sessions::on(&hub).await;
+    sessions.call("session::ensure", json!({"session_id": "s"})).await;
+    for _ in 0..2 {
+        let large = json!({"session_id": "s", "message": message(&"x".repeat(9 << 20))});
+        sessions.call("session::append", large).await;
+    }
+    let mut caller = Worker::named(&hub, "caller").await;
+    let refused = caller.call("session::messages", json!({"session_id": "s"})).await.unwrap_err();
+    assert_eq!(refused["code"], "session/too_large");
+    let said = refused["message"].as_str().unwrap();
+    assert!(said.starts_with("session/too_large: ") && said.contains("ask for a smaller page"), "{said}");
+    let page = caller.call("session::messages", json!({"session_id": "s", "limit": 1})).await.unwrap();
+    assert_eq!(page["messages"].as_array().unwrap().len(), 1);
+    sessions.worker.stop().await;
+}
+
+#[tokio::test]
+async fn an_event_that_no_frame_can_carry_is_passed_over() {
+    let hub = hub();
+    let sessions = Sessions::on(&hub).await;
+    let mut consumer = consumer(&hub, "binding").await;
+    sessions.say("large", &"x".repeat(17 << 20)).await;
+    sessions.say("after", "hi").await;
+    let follows = json!({"session_id": "of-large", "entry_id": "follows", "message": message("hi")});
+    sessions.call("session::append", follows).await;
+    let mut told = BTreeSet::new();
+    for _ in 0..2 {
+        let call = heard(&mut consumer).await;
+        told.insert(call["data"]["entry_id"].as_str().unwrap().to_owned());
+        consumer.answer(&call, json!({})).await;
+    }
+    assert_eq!(told, ["after", "follows"].map(str::to_owned).into());
+    sessions.worker.stop().await;
+}
