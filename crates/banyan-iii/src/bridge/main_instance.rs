@@ -1,6 +1,6 @@
 //! The main instance as the bridge sees it: functions to call, and the ways in which a call fails.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use banyan::model::{Error, ErrorCode};
@@ -8,6 +8,9 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+
+/// What the functions of the store protocol begin with.
+const STORE: &str = "session::store::";
 
 /// A way to call the functions of a main instance. It never waits for ever: a call that takes too long has failed.
 pub trait Main: Send + Sync {
@@ -45,9 +48,35 @@ pub enum MainFailed {
 
 /// Calls of the main instance, with requests and answers of the right types.
 #[derive(Clone)]
-pub(super) struct Caller(pub(super) Arc<dyn Main>);
+pub(super) struct Caller {
+    main: Arc<dyn Main>,
+    kind: Arc<Mutex<Kind>>,
+}
+
+/// What the main is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// That is not known, or not any more.
+    Unknown,
+    /// A Banyan.
+    Banyan,
+    /// Any other that serves the published protocol.
+    Reference,
+}
 
 impl Caller {
+    pub(super) fn new(main: Arc<dyn Main>) -> Self {
+        Self { main, kind: Arc::new(Mutex::new(Kind::Unknown)) }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        *self.kind.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_kind(&self, kind: Kind) {
+        *self.kind.lock().unwrap_or_else(PoisonError::into_inner) = kind;
+    }
+
     /// Calls a function, and gives its answer as it came.
     pub(super) async fn text(
         &self,
@@ -58,7 +87,12 @@ impl Caller {
             code: ErrorCode::InvalidRequest.to_string(),
             message: format!("the request could not be written as JSON: {error}"),
         })?;
-        self.0.call(function_id, body).await
+        let answer = self.main.call(function_id, body).await;
+        // It is gone, or another one took its place.
+        if matches!(answer, Err(MainFailed::NoSuchFunction)) && function_id.starts_with(STORE) {
+            self.set_kind(Kind::Unknown);
+        }
+        answer
     }
 
     /// Calls a function of the store protocol. Whatever goes wrong, the storage failed.

@@ -15,10 +15,9 @@ mod recent;
 mod reference_main;
 mod seen;
 
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use banyan::model::store::LookRequest;
+use banyan::model::store::{LookRequest, SessionIdRequest};
 use banyan::model::{AttachmentId, EntryId, Error, SessionId, read_request};
 use banyan::rules::Limits;
 use banyan::rules::decide::Ctx;
@@ -29,7 +28,7 @@ use serde::de::DeserializeOwned;
 
 use banyan_main::{BanyanMain, Committed};
 use locks::Locks;
-use main_instance::{Caller, read, refusal, storage};
+use main_instance::{Caller, Kind, read, refusal, storage};
 use recent::Recent;
 use reference_main::ReferenceMain;
 use seen::{Place, Seen};
@@ -43,19 +42,14 @@ pub struct Bridge {
     limits: RwLock<Limits>,
     locks: Locks,
     recent: Recent,
-    /// What the main is, once that is known: one of the constants below.
-    kind: AtomicU8,
 }
-
-const UNKNOWN: u8 = 0;
-const BANYAN: u8 = 1;
-const REFERENCE: u8 = 2;
 
 /// So often a call is decided here. When somebody else changed its session each time, the main decides.
 const ATTEMPTS: usize = 8;
 
-/// The function that only a Banyan has.
+/// The function that only a Banyan has, and one that every main has.
 const LOOK: &str = "session::store::look";
+const GET_META: &str = "session::store::get-meta";
 
 /// What a decision needs to know of a session.
 #[derive(Clone, Debug)]
@@ -112,11 +106,10 @@ impl Bridge {
     /// A bridge to a main instance. Nothing is asked of it before the first call.
     pub fn new(main: Arc<dyn Main>, limits: Limits) -> Self {
         Self {
-            main: Caller(main),
+            main: Caller::new(main),
             limits: RwLock::new(limits),
             locks: Locks::default(),
             recent: Recent::default(),
-            kind: AtomicU8::new(UNKNOWN),
         }
     }
 
@@ -131,7 +124,7 @@ impl Bridge {
 
     /// Says that the connection was made anew, so that another kind of main may be at its other end.
     pub fn reconnected(&self) {
-        self.kind.store(UNKNOWN, Ordering::Release);
+        self.main.set_kind(Kind::Unknown);
         self.recent.forget();
     }
 
@@ -217,29 +210,53 @@ impl Bridge {
         }
     }
 
-    /// What the main is. It is asked once.
+    /// What the main is. It is asked once, until it lacks a function that it had.
     async fn main(&self) -> Result<MainKind, Error> {
-        let mut kind = self.kind.load(Ordering::Acquire);
-        if kind == UNKNOWN {
-            let request = LookRequest {
-                session_id: SessionId::from(""),
-                entries: Vec::new(),
-                message: None,
-                fork_at: None,
-                attachment_id: None,
-            };
-            kind = match self.main.text(LOOK, &request).await {
-                Ok(_) => BANYAN,
-                Err(MainFailed::NoSuchFunction) => REFERENCE,
-                Err(failed) => return Err(storage(LOOK, &failed)),
-            };
-            self.kind.store(kind, Ordering::Release);
+        let mut kind = self.main.kind();
+        if kind == Kind::Unknown {
+            kind = self.find_out().await?;
+            self.recent.forget();
+            self.main.set_kind(kind);
         }
         let main = self.main.clone();
         Ok(match kind {
-            BANYAN => MainKind::Banyan(BanyanMain(main)),
-            _ => MainKind::Reference(ReferenceMain(main)),
+            Kind::Banyan => MainKind::Banyan(BanyanMain(main)),
+            Kind::Unknown | Kind::Reference => MainKind::Reference(ReferenceMain(main)),
         })
+    }
+
+    /// Asks what the main is. While its worker has not joined its bus, every function is missing there, and that says nothing.
+    async fn find_out(&self) -> Result<Kind, Error> {
+        if self.looks().await? {
+            return Ok(Kind::Banyan);
+        }
+        let anybody = SessionIdRequest { session_id: SessionId::from("nobody") };
+        match self.main.text(GET_META, &anybody).await {
+            Ok(_) => {}
+            Err(failed @ MainFailed::NoSuchFunction) => {
+                let error = storage(GET_META, &failed);
+                return Err(Error::storage(format!("{}; it may still be starting", error.message)).retryable());
+            }
+            Err(failed) => return Err(storage(GET_META, &failed)),
+        }
+        // A Banyan offers the one before the other, so by now it would have both.
+        Ok(if self.looks().await? { Kind::Banyan } else { Kind::Reference })
+    }
+
+    /// Whether the main has the function that only a Banyan has.
+    async fn looks(&self) -> Result<bool, Error> {
+        let request = LookRequest {
+            session_id: SessionId::from(""),
+            entries: Vec::new(),
+            message: None,
+            fork_at: None,
+            attachment_id: None,
+        };
+        match self.main.text(LOOK, &request).await {
+            Ok(_) => Ok(true),
+            Err(MainFailed::NoSuchFunction) => Ok(false),
+            Err(failed) => Err(storage(LOOK, &failed)),
+        }
     }
 }
 

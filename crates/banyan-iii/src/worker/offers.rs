@@ -14,6 +14,9 @@ pub(super) const ON_CONFIG_CHANGE: &str = "session::on-config-change";
 /// Says what became of the last change.
 pub(super) const CONFIG_STATUS: &str = "session::config-status";
 
+/// The functions that only a Banyan has.
+const TELLING: [&str; 2] = ["session::store::look", "session::store::commit"];
+
 /// Every offer, as frames. `binding` is the id of the worker's own binding.
 pub(super) fn frames(binding: &str, schemas: Schemas) -> Vec<String> {
     let mut frames: Vec<String> = EventType::ALL
@@ -29,7 +32,10 @@ pub(super) fn frames(binding: &str, schemas: Schemas) -> Vec<String> {
         None,
         None,
     ));
-    frames.extend(banyan::functions().iter().chain(banyan::store_functions()).map(|function| {
+    // Who finds any function of the store protocol here finds these, and knows what this is.
+    let (first, others): (Vec<_>, Vec<_>) =
+        banyan::store_functions().iter().partition(|function| TELLING.contains(&function.id));
+    frames.extend(first.into_iter().chain(banyan::functions()).chain(others).map(|function| {
         let (request, response) =
             (schemas.told(function.request_schema()), schemas.told(function.response_schema()));
         function_frame(function.id, function.description, &request, &response)

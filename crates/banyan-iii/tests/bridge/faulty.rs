@@ -20,6 +20,8 @@ pub enum Fault {
     Answer(&'static str),
     /// The main says no.
     Refused,
+    /// The main has no such function at that moment.
+    Missing,
     /// Somebody else does something first.
     First(Arc<dyn Fn() + Send + Sync>),
 }
@@ -67,6 +69,7 @@ impl<M: Main> Main for Faulty<M> {
                     code: "invocation_failed".into(),
                     message: "handler error: session/storage: the disk is full".into(),
                 }),
+                Some(Fault::Missing) => Err(MainFailed::NoSuchFunction),
                 Some(Fault::First(something)) => {
                     something();
                     self.main.call(function_id, body).await

@@ -16,11 +16,10 @@ use banyan::rules::born::Born;
 use banyan::rules::state::{Glimpse, Glimpsed, SessionState};
 
 use super::main_instance::Caller;
-use super::{Ask, Leaf, Place, Seen};
+use super::{Ask, GET_META, Leaf, Place, Seen};
 
 pub(super) use listing::Listing;
 
-const GET_META: &str = "session::store::get-meta";
 const LIST_METAS: &str = "session::store::list-metas";
 const GET_ENTRY: &str = "session::store::get-entry";
 const LIST_ENTRIES: &str = "session::store::list-entries";

@@ -71,6 +71,43 @@ fn a_main_that_is_away_from_the_start_is_asked_again_by_the_next_call() {
 }
 
 #[test]
+fn a_banyan_that_has_not_joined_its_bus_yet_is_not_taken_for_a_session_manager() {
+    let main = Banyan::in_memory(Options::default()).unwrap();
+    let way = Arc::new(Faulty::new(BanyanMain(main)));
+    let bridge = bridge(Arc::clone(&way) as Arc<dyn Main>);
+    let attach = || {
+        call(&bridge, "session::ensure", r#"{"session_id":"s"}"#)?;
+        let attachment = json!({"session_id": "s", "name": "n", "mime": "text/plain", "data": "aGk="});
+        call(&bridge, "session::put-attachment", &attachment.to_string())
+    };
+    way.fail("look", Fault::Missing);
+    way.fail("get-meta", Fault::Missing);
+    let refusal = attach().unwrap_err();
+    assert_eq!(refusal.code, "session/storage");
+    assert!(refusal.message.ends_with("it may still be starting"), "{}", refusal.message);
+    // It joins while it is asked.
+    way.fail("look", Fault::Missing);
+    attach().unwrap();
+    // It is gone for a moment.
+    way.fail("look", Fault::Missing);
+    assert_eq!(attach().unwrap_err().code, "session/storage");
+    attach().unwrap();
+}
+
+#[test]
+fn a_session_manager_that_lacks_a_function_is_asked_again_what_it_is() {
+    let way = Arc::new(Faulty::new(ReferenceMain::default()));
+    let bridge = bridge(Arc::clone(&way) as Arc<dyn Main>);
+    call(&bridge, "session::ensure", r#"{"session_id":"s"}"#).unwrap();
+    way.fail("get-meta", Fault::Missing);
+    let get = || call(&bridge, "session::get", r#"{"session_id":"s"}"#);
+    assert_eq!(get().unwrap_err().code, "session/storage");
+    way.main.kept().calls.clear();
+    assert_eq!(get().unwrap()["meta"]["session_id"], "s");
+    assert_eq!(way.main.kept().calls, ["look", "get-meta", "look", "get-meta"]);
+}
+
+#[test]
 fn a_commit_whose_answer_was_lost_is_asked_for_again_and_made_once() {
     let on = setup();
     let mut ears = Ears::open(&on.main);

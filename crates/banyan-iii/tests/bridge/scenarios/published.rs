@@ -16,7 +16,7 @@ fn a_change_is_put_in_the_order_in_which_session_manager_puts_it() {
     let on = OverReference::new();
     assert_eq!(
         calls_of(&on, "ensure", json!({"session_id": "s"})),
-        ["look", "get-meta", "put-meta", "publish-events"],
+        ["look", "get-meta", "look", "get-meta", "put-meta", "publish-events"],
         "the first call asks what the main is"
     );
     let append = |id: &str| json!({"session_id": "s", "entry_id": id, "message": assistant(id)});
