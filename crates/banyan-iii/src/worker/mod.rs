@@ -162,7 +162,7 @@ async fn begin(
         }
         (None, Storage::Shared { .. }) => return Err(StartError::Stopped),
     };
-    sessions.open_for_business(runtime).await;
+    sessions.open_for_business(runtime, config).await;
     Ok(())
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Sessions {
     schemas: Schemas,
     /// What answers; nothing until the settings are known.
     runtime: RwLock<Option<Arc<Runtime>>>,
+    /// The settings that it was built by.
+    settings: Mutex<Option<WorkerConfig>>,
     bindings: Bindings,
     bound: Notify,
     status: Status,
@@ -67,6 +69,7 @@ impl Sessions {
             open,
             schemas,
             runtime: RwLock::default(),
+            settings: Mutex::default(),
             bindings: Bindings::default(),
             bound: Notify::new(),
             status: Status::default(),
@@ -95,7 +98,8 @@ impl Sessions {
     }
 
     /// Begins to answer, and says so to the engine.
-    pub(super) async fn open_for_business(self: &Arc<Self>, runtime: Runtime) {
+    pub(super) async fn open_for_business(self: &Arc<Self>, runtime: Runtime, config: WorkerConfig) {
+        *self.settings() = Some(config);
         self.bindings.remember(runtime.cursors.as_ref().map(|cursors| cursors.load()).unwrap_or_default());
         *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(runtime));
         let Some(link) = self.link.get() else { return };
@@ -131,6 +135,10 @@ impl Sessions {
 
     fn offered(&self) -> MutexGuard<'_, Offered> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settings(&self) -> MutexGuard<'_, Option<WorkerConfig>> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn runtime(&self) -> Option<Arc<Runtime>> {
@@ -174,11 +182,16 @@ impl Sessions {
             }
         };
         let applied = match WorkerConfig::read(&value) {
-            Ok(config) => self.apply(&config, &runtime).await,
+            // Nothing is no wish for the store of a first start.
+            Ok(_) if value.is_null() => Err("there is no configuration any more".to_owned()),
+            Ok(config) => self.apply(&config, &runtime).await.map(|()| config),
             Err(why) => Err(format!("the configuration is not valid: {why}")),
         };
         match applied {
-            Ok(()) => self.status.applied(),
+            Ok(config) => {
+                *self.settings() = Some(config);
+                self.status.applied();
+            }
             Err(why) => {
                 tracing::error!(%why, "the changed configuration is not used; the last good one stays");
                 self.status.rejected(why);
@@ -217,7 +230,8 @@ impl Sessions {
     async fn settle_in(self: Arc<Self>, connection: Arc<Connection>) {
         self.offer_on(&connection).await;
         let Some(link) = self.link.get() else { return };
-        if let Err(why) = configuration::register(link, &WorkerConfig::default().to_value()).await {
+        let settings = self.settings().clone().unwrap_or_default();
+        if let Err(why) = configuration::register(link, &settings.to_value()).await {
             tracing::warn!(%why, "the configuration could not be registered again");
             return;
         }

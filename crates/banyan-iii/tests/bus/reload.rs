@@ -163,3 +163,27 @@ async fn what_cannot_be_built_keeps_the_last_good_store_and_is_told() {
     client.say(&session, "still here").await;
     worker.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_forgot_the_configuration_is_told_what_is_in_use() {
+    let mut bus = Bus::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let worker = InProcess::join(&bus.url, in_directory(dir.path())).await;
+    let client = Client::when_ready(&bus.url).await;
+    let session = client.session(json!({})).await;
+    bus.fall().await;
+    bus.forget();
+    bus.go_on().await;
+    let stored = eventually("there is a configuration again", async || {
+        let stored = client.try_call("configuration::get", json!({"id": "session-manager"})).await.ok()?;
+        (!stored["value"].is_null()).then_some(stored)
+    })
+    .await;
+    assert_eq!(stored["value"]["adapter"]["config"]["data_dir"], json!(dir.path()));
+    assert_eq!(listed(&client).await, HashSet::from([session.clone()]));
+    client.call("configuration::delete", json!({"id": "session-manager"})).await;
+    client.call("session::on-config-change", json!({"id": "session-manager"})).await;
+    assert_eq!(status(&client).await["last_outcome"], "rejected");
+    assert_eq!(listed(&client).await, HashSet::from([session]));
+    worker.leave().await;
+}

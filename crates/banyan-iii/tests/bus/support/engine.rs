@@ -79,6 +79,12 @@ impl Bus {
             .expect("the engine starts")
     }
 
+    /// Forgets every configuration, while it is gone.
+    pub fn forget(&self) {
+        assert!(self.running.is_none());
+        std::fs::remove_dir_all(self.dir.path().join("configuration")).expect("what was stored");
+    }
+
     /// Is gone, from one moment to the next.
     pub async fn fall(&mut self) {
         match self.running.take() {
