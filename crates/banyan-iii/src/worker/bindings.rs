@@ -92,8 +92,8 @@ impl Bindings {
         }
     }
 
-    /// Another store takes the place of the one before: everyone is told what it holds.
-    pub(super) fn begin_anew(&self, runtime: &Runtime, replay: impl Fn() -> Replay) {
+    /// Another store takes the place of the one before: everyone is told what it holds, and what happened there `since`.
+    pub(super) fn begin_anew(&self, runtime: &Runtime, since: Option<Position>, replay: impl Fn() -> Replay) {
         let mut inner = self.lock();
         inner.remembered.clear();
         let before = std::mem::take(&mut inner.bound);
@@ -101,7 +101,7 @@ impl Bindings {
             let mode = bound.standing.borrow().mode.clone();
             let (consumer, filters) = (Arc::clone(&bound.consumer), bound.filters.clone());
             bound.end();
-            match runtime.source(filters.clone(), None) {
+            match runtime.source(filters.clone(), since) {
                 Ok(source) => {
                     let source = (source.0.beginning_with(replay()), source.1);
                     inner.bound.insert(id, Bound::begin(consumer, filters, source, mode, &self.pace));

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use banyan::model::{Error, EventFilter, ListOrder, ListRequest, ListResponse, Object, Position, SessionId};
+use banyan::model::{
+    Error, EventFilter, EventType, ListOrder, ListRequest, ListResponse, Object, Position, SessionId,
+};
 use banyan::rules::Limits;
 use banyan::{Banyan, CallError, OpenError, Options};
 
@@ -167,6 +169,12 @@ impl Runtime {
         let source = Source::from_now(&self.events, filters, keeps)?;
         let begin = source.began_at();
         Ok((source, begin))
+    }
+
+    /// Where the order of events stands. A source can begin there later on.
+    pub(super) fn now(&self) -> Option<Position> {
+        let filters = EventType::ALL.map(EventFilter::all).into();
+        self.source(filters, None).ok().map(|(_, begin)| begin)
     }
 
     /// Calls a function of the table.

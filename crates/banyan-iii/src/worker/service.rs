@@ -207,21 +207,26 @@ impl Sessions {
         }
         let Some(open) = &self.open else { return Err(runtime.stays()) };
         let next = Arc::new(Runtime::build(config, &self.surroundings(Arc::clone(open))).await?);
-        let before = runtime.sessions().await;
+        // What happens there from here on is told as it happens.
+        let since = next.now();
         let after = next.sessions().await;
         *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&next));
         tracing::info!(adapter = ?config.adapter, "sessions are stored elsewhere from now on");
-        match (before, after) {
-            (Ok(before), Ok(after)) => {
-                let whole = Whole { gone: gone(&before, &after), sessions: ids(after), from: next.whole() };
-                self.bindings.begin_anew(&next, || Replay::of(whole.clone()));
+        // Nothing new begins in the old store any more, and it is open until it is retired.
+        let before = runtime.sessions().await;
+        let (gone, sessions) = match (before, after) {
+            (Ok(before), Ok(after)) => (gone(&before, &after), ids(after)),
+            (Err(error), Ok(after)) => {
+                tracing::warn!(%error, "subscribers are not told which sessions are gone");
+                (Arc::default(), ids(after))
             }
-            (Err(error), _) | (_, Err(error)) => {
+            (_, Err(error)) => {
                 tracing::warn!(%error, "subscribers are not told what the new store holds");
-                let nothing = Whole { gone: Arc::default(), sessions: Arc::default(), from: next.whole() };
-                self.bindings.begin_anew(&next, || Replay::of(nothing.clone()));
+                Default::default()
             }
-        }
+        };
+        let whole = Whole { gone, sessions, from: next.whole() };
+        self.bindings.begin_anew(&next, since, || Replay::of(whole.clone()));
         retire(Arc::clone(runtime)).await;
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::support::{Bus, Client, InProcess, eventually, in_directory, reply, text_of};
+use crate::support::{Bus, Client, InProcess, bridged_to, eventually, in_directory, reply, text_of};
 
 async fn set(client: &Client, value: Value) {
     client.call("configuration::set", json!({"id": "session-manager", "value": value})).await;
@@ -185,5 +185,52 @@ async fn an_engine_that_forgot_the_configuration_is_told_what_is_in_use() {
     client.call("session::on-config-change", json!({"id": "session-manager"})).await;
     assert_eq!(status(&client).await["last_outcome"], "rejected");
     assert_eq!(listed(&client).await, HashSet::from([session]));
+    worker.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subscribers_hear_of_a_new_store_though_the_old_one_cannot_be_asked() {
+    let (bus, nobody) = (Bus::start().await, Bus::start().await);
+    let dir = tempfile::tempdir().unwrap();
+    let store = banyan::Banyan::open(dir.path(), banyan::Options::default()).unwrap();
+    store.call("session::ensure", br#"{"session_id":"there"}"#).await.unwrap();
+    store.close().unwrap();
+    let worker = InProcess::join(&bus.url, bridged_to(&nobody.url)).await;
+    let client = Client::on(&bus.url).await;
+    let mut created = client.hear("session::created", json!({}));
+    client.call("session::config-status", json!({})).await;
+    set(&client, in_directory(dir.path())).await;
+    assert_eq!(created.next().await["session_id"], "there");
+    worker.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_begins_while_the_new_store_is_asked_is_told_to_be_gone_with_the_old_one() {
+    let (bus, elsewhere) = (Bus::start().await, Bus::start().await);
+    let dir = tempfile::tempdir().unwrap();
+    let worker = InProcess::join(&bus.url, in_directory(dir.path())).await;
+    let client = Client::when_ready(&bus.url).await;
+    // A main that answers when it is told to.
+    let main = Client::on(&elsewhere.url).await;
+    let (asked, mut is_asked) = tokio::sync::mpsc::unbounded_channel();
+    let answers = std::sync::Arc::new(tokio::sync::Notify::new());
+    let may_answer = std::sync::Arc::clone(&answers);
+    main.offer("session::store::look", |_| async { Ok(json!({})) });
+    main.offer("session::list", move |_| {
+        let _ = asked.send(());
+        let may_answer = std::sync::Arc::clone(&may_answer);
+        async move {
+            may_answer.notified().await;
+            Ok(json!({"sessions": [], "next_cursor": null}))
+        }
+    });
+    eventually("the main is there", async || main.try_call("session::store::look", json!({})).await.ok()).await;
+    let mut deleted = client.hear("session::deleted", json!({}));
+    client.call("session::config-status", json!({})).await;
+    set(&client, bridged_to(&elsewhere.url)).await;
+    is_asked.recv().await.unwrap();
+    let during = client.session(json!({})).await;
+    answers.notify_one();
+    assert_eq!(deleted.next().await["session_id"], json!(during));
     worker.leave().await;
 }

@@ -79,8 +79,17 @@ impl Client {
         R: Future<Output = Result<Value, IIIError>> + Send + 'static,
     {
         let name = format!("test::ears-{}-{}", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed));
-        self.iii.register_function(name.clone(), RegisterFunction::new_async(run));
+        self.offer(&name, run);
         name
+    }
+
+    /// Offers a function under a name.
+    pub fn offer<F, R>(&self, name: &str, run: F)
+    where
+        F: Fn(Value) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Value, IIIError>> + Send + 'static,
+    {
+        self.iii.register_function(name.to_owned(), RegisterFunction::new_async(run));
     }
 
     pub fn bind(&self, trigger_type: &str, function: &str, config: Value) -> Trigger {
