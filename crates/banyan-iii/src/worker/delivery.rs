@@ -80,6 +80,10 @@ const LISTENS: Duration = Duration::from_millis(100);
 /// How long a binding is kept for a consumer that is away.
 const AWAY: Duration = Duration::from_secs(600);
 
+/// What an engine, or the bus in this crate, says when a call does not get to its function.
+const NOT_PASSED_ON: [&str; 5] =
+    ["function_not_found", "invocation_stopped", "invocation_error", "channel_send_failed", "worker_busy"];
+
 type UnderWay = FuturesUnordered<BoxFuture<'static, Outcome>>;
 
 /// What came of a call.
@@ -276,10 +280,16 @@ async fn unsure(number: u64) -> Outcome {
 fn outcome(item: Item, failed: Option<CallFailed>) -> Outcome {
     match failed {
         None => Outcome::Answered(item),
+        Some(CallFailed::Refused(error)) if is_of_the_bus(&error.code) => Outcome::Failed(item),
         // The function ran, and said no.
-        Some(CallFailed::Refused(error)) if error.code == "invocation_failed" => Outcome::Answered(item),
+        Some(CallFailed::Refused(_)) => Outcome::Answered(item),
         Some(_) => Outcome::Failed(item),
     }
+}
+
+/// Whether an error is of the bus itself, which could not pass the call on. Any other is the function's own.
+fn is_of_the_bus(code: &str) -> bool {
+    NOT_PASSED_ON.iter().any(|of_the_bus| code.eq_ignore_ascii_case(of_the_bus))
 }
 
 fn settle(consumer: &Consumer, lanes: &mut Lanes, under_way: &mut UnderWay, outcome: Outcome) {

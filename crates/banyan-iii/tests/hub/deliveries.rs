@@ -68,6 +68,19 @@ async fn consumer(hub: &Hub, binding: &str) -> Worker {
     consumer
 }
 
+/// The consumer on another connection: the old one ends and the new one binds before anybody else has a turn.
+async fn come_back(hub: &Hub, before: &Worker) -> Worker {
+    let mut after = Worker::nameless(hub).await;
+    after.say(json!({"type": "reattach", "previous_worker_id": before.id, "reattach_token": before.token})).await;
+    after
+        .say(json!({"type": "invokefunction", "function_id": "engine::workers::register",
+            "data": {"name": "consumer", "runtime": "test", "version": "1"}, "action": {"type": "void"}}))
+        .await;
+    after.say(json!({"type": "registerfunction", "id": HEARD})).await;
+    after.bind("binding", ADDED, HEARD, json!({})).await;
+    after
+}
+
 /// The next call of the consumer's function.
 async fn heard(consumer: &mut Worker) -> Value {
     loop {
@@ -90,15 +103,7 @@ async fn a_consumer_that_comes_back_at_once_is_sent_again_what_it_did_not_answer
     for _ in entries {
         heard(&mut before).await;
     }
-    // The old connection ends and the new one binds before anybody else has a turn.
-    let mut after = Worker::nameless(&hub).await;
-    after.say(json!({"type": "reattach", "previous_worker_id": before.id, "reattach_token": before.token})).await;
-    after
-        .say(json!({"type": "invokefunction", "function_id": "engine::workers::register",
-            "data": {"name": "consumer", "runtime": "test", "version": "1"}, "action": {"type": "void"}}))
-        .await;
-    after.say(json!({"type": "registerfunction", "id": HEARD})).await;
-    after.bind("binding", ADDED, HEARD, json!({})).await;
+    let mut after = come_back(&hub, &before).await;
     let mut again = BTreeSet::new();
     for _ in entries {
         let call = heard(&mut after).await;
@@ -144,5 +149,33 @@ async fn an_event_that_no_frame_can_carry_is_passed_over() {
         consumer.answer(&call, json!({})).await;
     }
     assert_eq!(told, ["after", "follows"].map(str::to_owned).into());
+    sessions.worker.stop().await;
+}
+
+#[tokio::test]
+async fn an_error_of_the_consumers_own_is_an_answer_and_one_of_the_bus_is_not() {
+    let hub = hub();
+    let sessions = Sessions::on(&hub).await;
+    let mut before = consumer(&hub, "binding").await;
+    sessions.call("session::ensure", json!({"session_id": "s"})).await;
+    for (entry, code) in [("e1", "my_app/denied"), ("e2", "function_not_found"), ("e3", "")] {
+        let append = json!({"session_id": "s", "entry_id": entry, "message": message("hi")});
+        sessions.call("session::append", append).await;
+        // The one before was taken in, or this one would not be sent.
+        let call = heard(&mut before).await;
+        assert_eq!(call["data"]["entry_id"], entry);
+        if !code.is_empty() {
+            before
+                .say(json!({"type": "invocationresult", "invocation_id": call["invocation_id"],
+                    "function_id": HEARD, "error": {"code": code, "message": "no"}}))
+                .await;
+        }
+    }
+    let mut after = come_back(&hub, &before).await;
+    for entry in ["e2", "e3"] {
+        let call = heard(&mut after).await;
+        assert_eq!(call["data"]["entry_id"], entry);
+        after.answer(&call, json!({})).await;
+    }
     sessions.worker.stop().await;
 }
