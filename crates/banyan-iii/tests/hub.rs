@@ -11,6 +11,8 @@ mod deliveries;
 mod directory;
 #[path = "hub/limits.rs"]
 mod limits;
+#[path = "hub/stopping.rs"]
+mod stopping;
 #[path = "hub/support.rs"]
 mod support;
 #[path = "hub/triggers.rs"]

@@ -29,6 +29,8 @@ pub struct Connection {
     stem: u64,
     next: AtomicU64,
     over: AtomicBool,
+    /// How many calls of others are being answered.
+    answering: watch::Sender<usize>,
 }
 
 type Reply = Result<Box<RawValue>, CallFailed>;
@@ -50,6 +52,9 @@ const PING_EVERY: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(20);
 /// So many times in a row the engine may say no.
 const REJECTIONS: usize = 10;
+/// How long calls under way may take to be answered when the worker stops, and how long it may take to say so.
+const LAST_CALLS: Duration = Duration::from_secs(1);
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How long connecting may take, and how long until it is tried again.
 const DIALLING: Duration = Duration::from_secs(10);
 const PAUSES: [u64; 5] = [50, 100, 250, 500, 1000];
@@ -122,6 +127,14 @@ enum Ended {
     Rejected(String),
 }
 
+/// What is taken of what the engine says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Calls,
+    /// The worker stops: no call is begun that it may not get to answer.
+    AnswersOnly,
+}
+
 /// What the engine called this worker, so that it can end what is left of that connection.
 struct Before {
     worker_id: String,
@@ -152,11 +165,13 @@ where
         stem: Uuid::new_v4().as_u64_pair().0,
         next: AtomicU64::new(0),
         over: AtomicBool::new(false),
+        answering: watch::Sender::new(0),
     });
     let introduced = tokio::spawn(introduce(Arc::clone(&connection), Arc::clone(service), before.take()));
     let mut heard = Instant::now();
     let mut ping = tokio::time::interval(PING_EVERY);
     let mut introduced = Some(introduced);
+    let mut last_calls = None;
     let ended = loop {
         tokio::select! {
             frame = source.next() => {
@@ -167,7 +182,8 @@ where
                     Some(Ok(_)) => continue,
                     Some(Err(error)) => break Ended::Lost(error.to_string()),
                 };
-                if let Some(why) = connection.hear(text.as_str(), service, before) {
+                let takes = if last_calls.is_none() { Takes::Calls } else { Takes::AnswersOnly };
+                if let Some(why) = connection.hear(text.as_str(), service, before, takes) {
                     break Ended::Rejected(why);
                 }
             }
@@ -190,9 +206,13 @@ where
             written = &mut writing => {
                 break Ended::Lost(written.map_or_else(|error| error.to_string(), |error| error.to_string()));
             }
-            () = told(stop) => {
-                let _ = connection.out.try_send(Frame::Close(None));
-                let _ = tokio::time::timeout(Duration::from_secs(1), &mut writing).await;
+            () = told(stop), if last_calls.is_none() => last_calls = Some(Instant::now() + LAST_CALLS),
+            () = connection.answered(last_calls) => {
+                let goodbye = async {
+                    let _ = connection.out.send(Frame::Close(None)).await;
+                    let _ = (&mut writing).await;
+                };
+                let _ = tokio::time::timeout(FAREWELL, goodbye).await;
                 break Ended::Stopped;
             }
         }
@@ -222,13 +242,18 @@ where
         frames.extend(first);
         let more = std::iter::from_fn(|| calls.try_recv().ok());
         frames.extend(more.take(AT_ONCE));
+        let mut last = false;
         for frame in frames.drain(..) {
+            last |= frame.is_close();
             if let Err(error) = sink.feed(frame).await {
                 return error;
             }
         }
         if let Err(error) = sink.flush().await {
             return error;
+        }
+        if last {
+            return tungstenite::Error::ConnectionClosed;
         }
     }
 }
@@ -313,6 +338,7 @@ impl Connection {
         text: &str,
         service: &Arc<dyn Service>,
         before: &mut Option<Before>,
+        takes: Takes,
     ) -> Option<String> {
         let message = match Message::read(text) {
             Ok(Some(message)) => message,
@@ -323,7 +349,7 @@ impl Connection {
             }
         };
         match message {
-            Message::InvokeFunction(call) => self.answer(call, service),
+            Message::InvokeFunction(call) if takes == Takes::Calls => self.answer(call, service),
             Message::InvocationResult(result) => {
                 let id = Uuid::parse_str(&result.invocation_id).ok();
                 if let Some(sender) = id.and_then(|id| self.waiting().remove(&id)) {
@@ -376,7 +402,9 @@ impl Connection {
         let invocation = call.invocation_id.map(|id| id.into_owned());
         let function_id = call.function_id.into_owned();
         let data = call.data.get().to_owned();
+        let answering = Answering::begin(self);
         tokio::spawn(async move {
+            let _answering = answering;
             let answered = service.call(Call { function_id: function_id.clone(), data }).await;
             let Some(id) = invocation else { return };
             let frame = match answered {
@@ -392,6 +420,13 @@ impl Connection {
         });
     }
 
+    /// Waits until every call that was taken is answered, or it is late. Without such a time, it is not waited for at all.
+    async fn answered(&self, late: Option<Instant>) {
+        let Some(late) = late else { return std::future::pending().await };
+        let mut answering = self.answering.subscribe();
+        let _ = tokio::time::timeout_at(late, answering.wait_for(|answering| *answering == 0)).await;
+    }
+
     /// Sends a frame without keeping the reader from reading on.
     fn say_later(self: &Arc<Self>, text: String) {
         let Err(mpsc::error::TrySendError::Full(frame)) = self.out.try_send(Frame::Text(text.into())) else {
@@ -399,6 +434,22 @@ impl Connection {
         };
         let out = self.out.clone();
         tokio::spawn(async move { out.send(frame).await });
+    }
+}
+
+/// A call of somebody's that is being answered.
+struct Answering(Arc<Connection>);
+
+impl Answering {
+    fn begin(connection: &Arc<Connection>) -> Self {
+        connection.answering.send_modify(|answering| *answering += 1);
+        Self(Arc::clone(connection))
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.answering.send_modify(|answering| *answering -= 1);
     }
 }
 

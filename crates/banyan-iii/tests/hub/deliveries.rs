@@ -1,16 +1,14 @@
 //! What session-manager delivers over the bus, to consumers that speak the protocol by hand.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use banyan::{Banyan, Options};
 use banyan_iii::hub::Hub;
-use banyan_iii::link::Engine;
 use banyan_iii::worker::{Schemas, Storage, Worker as SessionManager, WorkerOptions};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::support::{Worker, hub};
+use crate::support::{Worker, engine, hub};
 
 const ADDED: &str = "session::message-added";
 const HEARD: &str = "consumer::heard";
@@ -28,15 +26,8 @@ impl Sessions {
         let dir = tempfile::tempdir().unwrap();
         let store = Banyan::in_memory(Options::default()).unwrap();
         let (stop, stopped) = watch::channel(false);
-        let hub = hub.clone();
-        let engine = Engine::Here(Arc::new(move || {
-            let (ours, theirs) = tokio::io::duplex(64 << 10);
-            let hub = hub.clone();
-            tokio::spawn(async move { hub.serve_stream(theirs).await });
-            ours
-        }));
         let storage = Storage::Shared { store: store.clone(), dir: dir.path().to_owned() };
-        let options = WorkerOptions { engine, storage, seed: None, schemas: Schemas::default() };
+        let options = WorkerOptions { engine: engine(hub), storage, seed: None, schemas: Schemas::default() };
         let worker = SessionManager::start(options, stopped).await.unwrap();
         Self { store, worker, _stop: stop, _dir: dir }
     }
@@ -66,6 +57,14 @@ async fn consumer(hub: &Hub, binding: &str) -> Worker {
     let bound = consumer.hear().await;
     assert_eq!((&bound["type"], &bound["error"]), (&json!("triggerregistrationresult"), &Value::Null));
     consumer
+}
+
+/// The connections of workers that have a name.
+async fn workers(hub: &Hub) -> BTreeSet<String> {
+    let mut asks = Worker::nameless(hub).await;
+    let listed = asks.call("engine::workers::list", json!({})).await.unwrap();
+    let named = listed["workers"].as_array().unwrap().iter().filter(|worker| worker["name"].is_string());
+    named.map(|worker| worker["id"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The consumer on another connection: the old one ends and the new one binds before anybody else has a turn.
@@ -138,6 +137,7 @@ async fn an_event_that_no_frame_can_carry_is_passed_over() {
     let hub = hub();
     let sessions = Sessions::on(&hub).await;
     let mut consumer = consumer(&hub, "binding").await;
+    let before = workers(&hub).await;
     sessions.say("large", &"x".repeat(17 << 20)).await;
     sessions.say("after", "hi").await;
     let follows = json!({"session_id": "of-large", "entry_id": "follows", "message": message("hi")});
@@ -149,6 +149,7 @@ async fn an_event_that_no_frame_can_carry_is_passed_over() {
         consumer.answer(&call, json!({})).await;
     }
     assert_eq!(told, ["after", "follows"].map(str::to_owned).into());
+    assert_eq!(workers(&hub).await, before, "the connection was not lost");
     sessions.worker.stop().await;
 }
 

@@ -1,8 +1,10 @@
 //! A worker that says exactly what a test wants it to say.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use banyan_iii::hub::{Hub, HubOptions};
+use banyan_iii::link::Engine;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
@@ -17,6 +19,17 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn hub() -> Hub {
     Hub::new(HubOptions::default())
+}
+
+/// The bus as the workers of this crate reach it.
+pub(crate) fn engine(hub: &Hub) -> Engine {
+    let hub = hub.clone();
+    Engine::Here(Arc::new(move || {
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        let hub = hub.clone();
+        tokio::spawn(async move { hub.serve_stream(theirs).await });
+        ours
+    }))
 }
 
 pub(crate) struct Worker {
