@@ -30,6 +30,8 @@ struct Inner {
     published: CommitNo,
     /// How many events of others were told since that commit.
     foreign: u32,
+    /// How many events were told in all.
+    told: u64,
 }
 
 struct Member {
@@ -37,7 +39,7 @@ struct Member {
     sender: Sender<Arc<Event>>,
     queue: Arc<Queue>,
     /// The last event that it was told, so that two of its filters do not tell it twice.
-    told: Option<Position>,
+    told: Option<u64>,
 }
 
 /// What a subscription and its member in the hub both see.
@@ -129,7 +131,8 @@ impl Hub {
         inner.foreign = 0;
     }
 
-    /// Tells events of another instance's commits, each at a place of its own behind the last commit here.
+    /// Tells events of another instance's commits, each at a place of its own behind the last commit here. When there are no
+    /// places left, they share the last one: none of them is told again from a position anyway.
     pub(crate) fn publish_foreign(&self, events: impl Iterator<Item = ForeignEvent>) {
         let mut inner = self.lock();
         for (payload, role, metadata) in events {
@@ -166,11 +169,13 @@ pub(crate) type ForeignEvent = (EventPayload, Option<Role>, Option<Object>);
 impl Inner {
     /// Tells those of the candidates who asked for an event.
     fn tell(&mut self, candidates: &[(u64, usize)], event: &Arc<Event>) {
+        self.told += 1;
+        let told = Some(self.told);
         let mut ended = Vec::new();
         for (id, at) in candidates {
             let Some(member) = self.members.get_mut(id) else { continue };
             let matches = member.filters.get(*at).is_some_and(|filter| filter::event_matches(filter, event));
-            if matches && member.told.replace(event.position) != Some(event.position) && !member.tell(event) {
+            if matches && std::mem::replace(&mut member.told, told) != told && !member.tell(event) {
                 ended.push(*id);
             }
         }
@@ -276,5 +281,34 @@ pub(crate) fn size_of(event: &Event) -> usize {
         }
         P::MessageUpdated(updated) => updated.message.get().len(),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use banyan_model::DeletedEvent;
+
+    use super::*;
+
+    fn gone(timestamp: i64) -> ForeignEvent {
+        (EventPayload::Deleted(DeletedEvent { session_id: "s".into(), timestamp }), None, None)
+    }
+
+    #[test]
+    fn events_of_others_are_told_once_each_also_when_no_places_are_left_for_them() {
+        let hub = Arc::new(Hub::default());
+        let everywhere = EventFilter::all(EventType::Deleted);
+        let here = EventFilter { session_id: Some("s".into()), ..everywhere.clone() };
+        let mut seat = hub.join([everywhere, here].into(), Bounds { events: 16, bytes: 1 << 20 });
+        hub.lock().foreign = FOREIGN.end - FOREIGN.start - 2;
+        hub.publish_foreign((0..5).map(gone));
+        let told: Vec<Arc<Event>> = std::iter::from_fn(|| seat.receiver.try_recv().ok()).collect();
+        let times = told.iter().map(|event| match &event.payload {
+            EventPayload::Deleted(deleted) => deleted.timestamp,
+            _ => -1,
+        });
+        assert_eq!(times.collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        assert!(told.is_sorted_by_key(|event| event.position));
+        assert!(told.iter().all(|event| FOREIGN.contains(&event.position.index)));
     }
 }
