@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use banyan::model::{Error, EventFilter, EventType, Position};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-use super::delivery::{Consumer, Form, Mode, Progress, Standing, deliver};
+use super::delivery::{AWAY, Consumer, Form, Mode, Progress, Standing, deliver};
 use super::pace::Pace;
 use super::replay::Replay;
 use super::runtime::Runtime;
@@ -30,6 +31,8 @@ struct Inner {
     bound: HashMap<String, Bound>,
     /// How far bindings had come when this process began.
     remembered: HashMap<String, Position>,
+    /// Until when they may come back.
+    remembers_until: Option<Instant>,
 }
 
 struct Bound {
@@ -43,13 +46,15 @@ struct Bound {
 impl Bindings {
     /// Says how far bindings had come before this process began.
     pub(super) fn remember(&self, positions: HashMap<String, Position>) {
-        self.lock().remembered = positions;
+        let mut inner = self.lock();
+        inner.remembered = positions;
+        inner.remembers_until = Some(Instant::now() + AWAY);
     }
 
-    /// Takes a binding. One that is known goes on where it was.
+    /// Takes a binding. One that is known goes on where it was. `runtime` is asked for when no other can take its place meanwhile.
     pub(super) fn bind(
         &self,
-        runtime: &Runtime,
+        runtime: impl FnOnce() -> Result<Arc<Runtime>, Error>,
         connection: &Arc<Connection>,
         asked: RegisterTrigger<'_>,
     ) -> Result<(), Error> {
@@ -62,6 +67,8 @@ impl Bindings {
             form,
         };
         let mut inner = self.lock();
+        let runtime = runtime()?;
+        inner.forget(Instant::now());
         inner.bound.retain(|_, bound| !bound.task.is_finished());
         if let Some(bound) = inner.bound.get(&consumer.id)
             && bound.is_for(&consumer, &filters)
@@ -120,7 +127,8 @@ impl Bindings {
 
     /// How far each binding has come.
     pub(super) fn positions(&self) -> HashMap<String, Position> {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        inner.forget(Instant::now());
         let live = inner.bound.iter().filter(|(_, bound)| !bound.task.is_finished());
         let live = live.map(|(id, bound)| (id.clone(), bound.progress.get()));
         inner.remembered.iter().map(|(id, position)| (id.clone(), *position)).chain(live).collect()
@@ -128,6 +136,16 @@ impl Bindings {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Who has not come back for long is not waited for.
+    fn forget(&mut self, now: Instant) {
+        if self.remembers_until.is_some_and(|until| now >= until) {
+            self.remembered.clear();
+            self.remembers_until = None;
+        }
     }
 }
 
@@ -176,4 +194,20 @@ fn asked_for(asked: &RegisterTrigger<'_>) -> Result<(Vec<EventFilter>, Form), Er
     }
     let event_type = asked.trigger_type.parse::<EventType>()?;
     Ok((vec![EventFilter::parse(event_type, Some(asked.config.get()))?], Form::Payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bindings_of_before_are_remembered_for_as_long_as_they_may_be_away() {
+        let bindings = Bindings::default();
+        bindings.remember(HashMap::from([("b".to_owned(), Position::BEGINNING)]));
+        let begin = Instant::now();
+        bindings.lock().forget(begin);
+        assert_eq!(bindings.positions().len(), 1);
+        bindings.lock().forget(begin + AWAY);
+        assert_eq!(bindings.positions().len(), 0);
+    }
 }

@@ -78,7 +78,7 @@ const UNSURE: Duration = Duration::from_secs(5);
 /// How long a binding that waits for its turn leaves events in its subscription, which holds only so many.
 const LISTENS: Duration = Duration::from_millis(100);
 /// How long a binding is kept for a consumer that is away.
-const AWAY: Duration = Duration::from_secs(600);
+pub(super) const AWAY: Duration = Duration::from_secs(600);
 
 /// What an engine, or the bus in this crate, says when a call does not get to its function.
 const NOT_PASSED_ON: [&str; 5] =

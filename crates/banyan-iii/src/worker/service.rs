@@ -313,8 +313,9 @@ impl Service for Sessions {
             message: error.to_string().into(),
             stacktrace: None,
         };
-        let runtime = self.runtime().ok_or_else(|| failed("the worker is starting; try again"))?;
-        self.bindings.bind(&runtime, connection, binding).map_err(|error| refuse(&error))?;
+        let runtime =
+            || self.runtime().ok_or_else(|| Error::storage("the worker is starting; try again").retryable());
+        self.bindings.bind(runtime, connection, binding).map_err(|error| refuse(&error))?;
         self.bound.notify_one();
         Ok(())
     }
