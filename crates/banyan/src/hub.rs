@@ -32,6 +32,8 @@ struct Inner {
     foreign: u32,
     /// How many events were told in all.
     told: u64,
+    /// Nothing will be told any more.
+    closed: bool,
 }
 
 struct Member {
@@ -75,7 +77,8 @@ pub(crate) struct Seat {
 }
 
 impl Hub {
-    /// Joins: everything published from now on that a filter matches arrives at the seat.
+    /// Joins: everything published from now on that a filter matches arrives at the seat. In a hub that is closed the seat has
+    /// an end at once.
     pub(crate) fn join(self: &Arc<Self>, filters: Arc<[EventFilter]>, bounds: Bounds) -> Seat {
         let (sender, receiver) = channel(bounds.events.max(1));
         let queue = Arc::new(Queue {
@@ -86,6 +89,9 @@ impl Hub {
         let mut inner = self.lock();
         let id = inner.next;
         inner.next += 1;
+        if inner.closed {
+            return Seat { hub: Arc::clone(self), id, receiver, queue, since: inner.published };
+        }
         for (at, filter) in filters.iter().enumerate() {
             inner.wanted.entry(key_of(filter)).or_default().push((id, at));
         }
@@ -150,6 +156,7 @@ impl Hub {
     /// Ends every subscription; what is queued can still be read.
     pub(crate) fn close(&self) {
         let mut inner = self.lock();
+        inner.closed = true;
         inner.members.clear();
         inner.wanted.clear();
         self.listeners.store(0, Ordering::Release);

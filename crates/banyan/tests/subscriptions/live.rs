@@ -105,3 +105,11 @@ fn a_waiting_subscriber_is_woken_by_an_event() {
         assert_eq!(texts, ["a", "b", "c"]);
     });
 }
+
+#[test]
+fn whoever_subscribes_to_a_store_that_is_closed_is_at_the_end_at_once() {
+    let store = Banyan::in_memory(Options::default()).unwrap();
+    door(&store).session();
+    store.close().unwrap();
+    assert!(Ears::open(&store).next().is_none());
+}
