@@ -16,6 +16,12 @@ const STORE: &str = "session::store::";
 pub trait Main: Send + Sync {
     /// Calls a function with the text of a request.
     fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>>;
+
+    /// How long a call may take. Those who wait for an earlier call on the same session wait as long. `None` is as long as
+    /// it takes.
+    fn within(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Why a call of the main instance failed.
@@ -67,6 +73,11 @@ pub(super) enum Kind {
 impl Caller {
     pub(super) fn new(main: Arc<dyn Main>) -> Self {
         Self { main, kind: Arc::new(Mutex::new(Kind::Unknown)) }
+    }
+
+    /// How long a call may take.
+    pub(super) fn within(&self) -> Option<Duration> {
+        self.main.within()
     }
 
     pub(super) fn kind(&self) -> Kind {

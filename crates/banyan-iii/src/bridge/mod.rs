@@ -27,7 +27,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use banyan_main::{BanyanMain, Committed};
-use locks::Locks;
+use locks::{Lock, Locks};
 use main_instance::{Caller, Kind, read, refusal, storage};
 use recent::Recent;
 use reference_main::ReferenceMain;
@@ -163,7 +163,7 @@ impl Bridge {
         ask: Ask,
         decide: impl Fn(&Seen, &mut Ctx<'_>) -> Result<(Option<Change>, R), Error>,
     ) -> Result<R, Error> {
-        let _lock = self.locks.take(&ask.session_id).await;
+        let _lock = self.lock(function_id, &ask.session_id).await?;
         let main = self.main().await?;
         let mut known = self.recent.take(&ask);
         for _ in 0..ATTEMPTS {
@@ -208,6 +208,14 @@ impl Bridge {
             .retryable()),
             Err(failed) => Err(refusal(function_id, failed)),
         }
+    }
+
+    /// Waits for earlier calls on a session, no longer than for the main itself.
+    async fn lock(&self, function_id: &str, session_id: &SessionId) -> Result<Lock<'_>, Error> {
+        let lock = self.locks.take(session_id);
+        let Some(after) = self.main.within() else { return Ok(lock.await) };
+        let taken = tokio::time::timeout(after, lock).await;
+        taken.map_err(|_| storage(function_id, &MainFailed::Timeout { after }))
     }
 
     /// What the main is. It is asked once, until it lacks a function that it had.

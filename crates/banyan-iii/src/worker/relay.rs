@@ -67,6 +67,10 @@ impl OverLink {
 }
 
 impl Main for OverLink {
+    fn within(&self) -> Option<Duration> {
+        Some(self.within)
+    }
+
     fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
         Box::pin(async move {
             if self.is_away() {

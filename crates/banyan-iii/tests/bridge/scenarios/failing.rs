@@ -1,9 +1,12 @@
 //! A main that cannot be reached, is too slow or talks nonsense: told as such, and nothing half done.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use banyan::{Banyan, Options};
-use banyan_iii::bridge::{Bridge, Main};
+use banyan::{Banyan, CallError, Options};
+use banyan_iii::bridge::{Bridge, Main, MainFailed};
+use futures_util::future::BoxFuture;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::doors::{bridge, call};
@@ -191,4 +194,36 @@ fn a_call_can_be_made_on_any_thread() {
     let on = setup();
     on_any_thread(&on.bridge.call("session::create", b"{}"));
     on_any_thread(&on.main.store_call("session::store::list-metas", b"{}"));
+}
+
+/// A main that never answers.
+struct Hung(tokio::sync::Notify);
+
+impl Main for Hung {
+    fn call<'a>(&'a self, _: &'a str, _: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+        self.0.notify_one();
+        Box::pin(std::future::pending())
+    }
+
+    fn within(&self) -> Option<Duration> {
+        Some(Duration::from_millis(20))
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_call_on_the_same_session_waits_no_longer_than_a_call_may_take() {
+    let main = Arc::new(Hung(tokio::sync::Notify::new()));
+    let bridge = bridge(Arc::clone(&main) as Arc<dyn Main>);
+    let first = bridge.call("session::ensure", br#"{"session_id":"s"}"#);
+    let second = async {
+        main.0.notified().await;
+        bridge.call("session::ensure", br#"{"session_id":"s"}"#).await
+    };
+    let refused = tokio::select! {
+        answer = first => answer,
+        answer = tokio::time::timeout(Duration::from_secs(20), second) => answer.expect("it does not wait for ever"),
+    };
+    let Err(CallError::Refused(error)) = refused else { panic!("it was answered") };
+    assert_eq!((error.code.as_str(), error.retryable), ("session/storage", true));
+    assert!(error.message.contains("did not answer within 20 ms"), "{}", error.message);
 }
