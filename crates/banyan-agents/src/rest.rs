@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use banyan_model::{Json, Origin};
 use memchr::memmem;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -108,6 +108,19 @@ pub(crate) fn without_own(line: &str) -> Option<String> {
 #[serde(transparent)]
 pub(crate) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
+/// A field that is something else than it was in every version that is known counts as missing: the rest of its record is worth
+/// more than it.
+pub(crate) fn if_text<'a, D: Deserializer<'a>>(field: D) -> Result<Option<Text<'a>>, D::Error> {
+    let value = <&RawValue>::deserialize(field)?;
+    Ok(is_text(value).then(|| Text(text(Some(value)))))
+}
+
+/// The same for whatever else it may be.
+pub(crate) fn if_it_fits<'a, D: Deserializer<'a>, T: Deserialize<'a>>(field: D) -> Result<Option<T>, D::Error> {
+    let value = <&RawValue>::deserialize(field)?;
+    Ok(serde_json::from_str(value.get()).ok())
+}
+
 impl Deref for Text<'_> {
     type Target = str;
 
@@ -140,6 +153,27 @@ mod tests {
         assert_eq!(rest.take_text(list(found.parts).first().copied()).as_deref(), Some("aé\n"));
         assert_eq!(rest.take_text(found.parts), None);
         assert_eq!(rest.text().as_deref(), Some(r#"{"n":1.50,"parts":[null,2],"said":null,"z":"\/"}"#));
+    }
+
+    #[test]
+    fn a_field_that_is_something_else_is_missing_and_the_others_are_there() {
+        #[derive(Deserialize)]
+        struct Few<'a> {
+            #[serde(borrow, default, deserialize_with = "if_text")]
+            said: Option<Text<'a>>,
+            #[serde(default, deserialize_with = "if_it_fits")]
+            sure: Option<bool>,
+        }
+        let read = |line: &'static str| -> (Option<String>, Option<bool>) {
+            let few: Few<'_> = serde_json::from_str(line).unwrap();
+            (few.said.as_deref().map(str::to_owned), few.sure)
+        };
+        assert_eq!(read(r#"{"said":"a\n","sure":true}"#), (Some("a\n".to_owned()), Some(true)));
+        for odd in ["null", "7", "[1]", "{\"a\":{}}", "1e999"] {
+            let line = format!(r#"{{"said":{odd},"sure":{odd}}}"#);
+            assert_eq!(read(line.leak()), (None, None), "{odd}");
+        }
+        assert_eq!(read("{}"), (None, None));
     }
 
     #[test]

@@ -6,43 +6,43 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::Own;
-use crate::rest::Text;
+use crate::rest::{Text, if_it_fits, if_text};
 
 /// The fields of all kinds of records that decide where a record goes.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Envelope<'a> {
-    #[serde(borrow, default, rename = "type")]
+    #[serde(borrow, default, deserialize_with = "if_text", rename = "type")]
     pub(super) kind: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) uuid: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) parent_uuid: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) logical_parent_uuid: Option<Text<'a>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "if_it_fits")]
     pub(super) is_sidechain: Option<bool>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "if_it_fits")]
     pub(super) is_meta: Option<bool>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "if_it_fits")]
     pub(super) is_compact_summary: Option<bool>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) timestamp: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) session_id: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) cwd: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) version: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) git_branch: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) custom_title: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) ai_title: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) summary: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) leaf_uuid: Option<Text<'a>>,
     #[serde(borrow, default)]
     pub(super) rendered: Option<&'a RawValue>,

@@ -18,7 +18,7 @@ use super::response::Response;
 use crate::build::{Place, millis};
 use crate::lines::{Line, Taken};
 use crate::native::{self, Left, take_own, take_text};
-use crate::rest::{Rest, Text, without_own};
+use crate::rest::{Rest, Text, if_it_fits, if_text, without_own};
 use crate::telling::Telling;
 use crate::{COMPACTION, Own, Problem, Sink, entry_id};
 
@@ -30,11 +30,11 @@ const TURNS: usize = 64;
 /// A line of a rollout. The oldest versions wrote items without anything around them.
 #[derive(Deserialize)]
 pub(super) struct Envelope<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     timestamp: Option<Text<'a>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "if_it_fits")]
     pub(super) ordinal: Option<u64>,
-    #[serde(borrow, default, rename = "type")]
+    #[serde(borrow, default, deserialize_with = "if_text", rename = "type")]
     pub(super) kind: Option<Text<'a>>,
     #[serde(borrow, default)]
     pub(super) payload: Option<&'a RawValue>,

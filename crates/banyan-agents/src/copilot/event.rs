@@ -9,20 +9,22 @@ use serde_json::{Value, json};
 
 use super::ID;
 use crate::build::millis;
+use crate::rest::{Text, if_text};
 use crate::{COMPACTION, OWN, Own};
 
 /// An event, with what all of them have.
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
-    #[serde(rename = "type")]
-    pub(super) kind: &'a str,
-    pub(super) id: &'a str,
-    #[serde(default)]
-    pub(super) timestamp: Option<&'a str>,
-    #[serde(default, rename = "parentId")]
-    pub(super) parent: Option<&'a str>,
-    #[serde(default, rename = "agentId")]
-    pub(super) agent: Option<&'a str>,
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    pub(super) timestamp: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "if_text", rename = "parentId")]
+    pub(super) parent: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "if_text", rename = "agentId")]
+    pub(super) agent: Option<Text<'a>>,
     #[serde(default, rename = "x_banyan")]
     pub(super) own: Option<Own>,
 }
@@ -41,13 +43,13 @@ pub(super) type Told = Option<(AgentMessage, Object)>;
 
 impl Event<'_> {
     pub(super) fn at(&self) -> Option<i64> {
-        millis(self.timestamp?)
+        millis(self.timestamp.as_deref()?)
     }
 
     /// Whether it can become a message, so that it is worth reading whole.
     pub(super) fn speaks(&self) -> bool {
         matches!(
-            self.kind,
+            &*self.kind,
             "user.message"
                 | "assistant.message"
                 | "tool.execution_complete"
@@ -67,7 +69,7 @@ impl Event<'_> {
     ) -> Told {
         record.shift_remove(OWN);
         let Some(Value::Object(mut data)) = record.shift_remove("data") else { return None };
-        let message = match self.kind {
+        let message = match &*self.kind {
             "user.message" => user(&mut data, at),
             "system.message" => custom("copilot.system_message", take_text(&mut data, "content"), at),
             "assistant.message" => AgentMessage::Assistant(assistant(&mut data, consumed, at)),

@@ -83,16 +83,16 @@ impl Reader<'_> {
             Ok(record) => record,
             Err(error) => return Ok(Taken::NotARecord(error.to_string())),
         };
-        if !self.seen.insert(event.id.to_owned()) {
-            let what = format!("the event {} stands twice; the second one was left out", event.id);
+        if !self.seen.insert((*event.id).to_owned()) {
+            let what = format!("the event {} stands twice; the second one was left out", &*event.id);
             sink.note(Note { place: format!("line {}", line.number), what, lost: true });
             return Ok(Taken::Yes);
         }
-        let follows = event.parent == Some(&self.state.last);
-        self.state.last = event.id.to_owned();
+        let follows = event.parent.as_deref() == Some(&self.state.last);
+        (*event.id).clone_into(&mut self.state.last);
         let at = event.at().or(self.state.main.as_ref().map(|main| main.head.updated_at)).unwrap_or_default();
         self.begin(&event, &record, at, sink)?;
-        let thread = match event.agent {
+        let thread = match event.agent.as_deref() {
             Some(agent) => self.state.called.get_mut(agent),
             None => self.state.main.as_mut(),
         };
@@ -121,7 +121,7 @@ impl Reader<'_> {
             sink.head(&head)?;
             self.state.main = Some(Thread::new(head));
         }
-        let (Some(agent), Some(main)) = (event.agent, &self.state.main) else { return Ok(()) };
+        let (Some(agent), Some(main)) = (event.agent.as_deref(), &self.state.main) else { return Ok(()) };
         if self.state.called.contains_key(agent) {
             return Ok(());
         }
@@ -184,7 +184,7 @@ impl Thread {
                 self.head.metadata.insert(key.to_owned(), value.into());
             }
         };
-        match event.kind {
+        match &*event.kind {
             "session.start" | "session.resume" => {
                 put("cwd", context.get("cwd"));
                 put("git_branch", context.get("branch"));
@@ -212,11 +212,11 @@ impl Thread {
         if own.is_some_and(|own| own.made_up) {
             return Ok(());
         }
-        let parent = match event.parent.filter(|_| !follows).map(|parent| entry_id(&session, parent)) {
+        let parent = match event.parent.as_deref().filter(|_| !follows).map(|parent| entry_id(&session, parent)) {
             Some(parent) if sink.knows(&session, &parent)? => Some(parent),
             _ => self.last.clone(),
         };
-        let id = own.and_then(|own| own.entry.clone()).unwrap_or_else(|| entry_id(&session, event.id));
+        let id = own.and_then(|own| own.entry.clone()).unwrap_or_else(|| entry_id(&session, &event.id));
         let mut place = Place { id: id.clone(), parent, at, revision: 0, origin: None };
         let entry = match self.told(event, &record, at) {
             Some((message, origin)) => {
@@ -227,7 +227,7 @@ impl Thread {
             None => {
                 let mut record = record;
                 record.shift_remove(crate::OWN);
-                place.custom(format!("{ID}.{}", event.kind), Json::of(&record)?)
+                place.custom(format!("{ID}.{}", &*event.kind), Json::of(&record)?)
             }
         };
         sink.entry(&session, entry)?;

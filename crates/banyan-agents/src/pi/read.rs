@@ -1,6 +1,5 @@
 //! One file, line by line.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -14,6 +13,7 @@ use super::blocks;
 use crate::build::{Place, millis};
 use crate::lines::{Line, Taken};
 use crate::native::{self, Left, take_own, text_at};
+use crate::rest::{Text, if_text};
 use crate::telling::Telling;
 use crate::{COMPACTION, Head, Note, OWN, Own, Problem, Sink, entry_id, session_id};
 
@@ -26,16 +26,16 @@ const HEADER: u64 = 1 << 20;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Envelope<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    parent_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "if_text", rename = "type")]
+    kind: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    id: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    parent_id: Option<Text<'a>>,
     #[serde(borrow, default)]
     timestamp: Option<&'a serde_json::value::RawValue>,
-    #[serde(borrow, default)]
-    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    name: Option<Text<'a>>,
     #[serde(default, rename = "x_banyan")]
     own: Option<Own>,
 }

@@ -23,7 +23,7 @@ pub(super) fn metadata_of(path: &Path, native: &str, line: &Line<'_>, record: &O
         put("cwd", cwd.to_owned());
     }
     if line.agent.is_some() {
-        put("parent_session_id", parent_session(path, line.session));
+        put("parent_session_id", parent_session(path, &line.session));
         if let Some(call) = call_of(path) {
             put("parent_call_id", call);
         }

@@ -139,9 +139,9 @@ impl Reader<'_> {
         if let Some(head) = &self.state.head {
             return Ok(head.session.clone());
         }
-        let native = match line.agent {
-            Some(agent) => format!("{}.{agent}", line.session),
-            None => line.session.to_owned(),
+        let native = match &line.agent {
+            Some(agent) => format!("{}.{}", &*line.session, &**agent),
+            None => (*line.session).to_owned(),
         };
         let session = line.own.as_ref().map_or_else(|| session_id(ID, &native), |own| own.session.clone());
         let at = line.at().unwrap_or_default();
@@ -179,7 +179,7 @@ impl Reader<'_> {
             }
         }
         let payload = |key: &str| record.get("systemPayload").and_then(|payload| payload.get(key)?.as_str());
-        match line.subtype {
+        match line.subtype.as_deref() {
             Some("custom_title") => head.title = payload("customTitle").unwrap_or_default().to_owned(),
             Some("parent_session") => {
                 let parent = session_id(ID, payload("parentSessionId").unwrap_or_default());
@@ -207,7 +207,7 @@ impl Reader<'_> {
         number: u64,
         sink: &mut dyn Sink,
     ) -> Result<Option<EntryId>, Problem> {
-        let Some(parent) = line.parent else { return Ok(None) };
+        let Some(parent) = line.parent.as_deref() else { return Ok(None) };
         if let Some(known) = self.state.others.get(parent) {
             return Ok(known.clone());
         }
@@ -232,15 +232,15 @@ impl Reader<'_> {
         number: u64,
         sink: &mut dyn Sink,
     ) -> (EntryId, bool) {
-        let id = entry_id(session, line.uuid);
+        let id = entry_id(session, &line.uuid);
         if let Some(own) = own.and_then(|own| own.entry.clone()) {
             let is_other = own != id;
             return (own, is_other);
         }
         if !self.seen.insert(id.clone()) {
-            let what = format!("the id {} stands twice; the second line has another one now", line.uuid);
+            let what = format!("the id {} stands twice; the second line has another one now", &*line.uuid);
             sink.note(Note { place: format!("line {number}"), what, lost: false });
-            return (entry_id(session, &format!("{}#{number}", line.uuid)), true);
+            return (entry_id(session, &format!("{}#{number}", &*line.uuid)), true);
         }
         (id, false)
     }
@@ -248,7 +248,7 @@ impl Reader<'_> {
     /// Whether a line has more of the answer before it: the calls of a sub-agent stand on a line of their own, and lines of ours say so.
     fn goes_on(&self, line: &Line<'_>, own: Option<&Own>, told: &Told) -> bool {
         let Some(answer) = &self.state.answer else { return false };
-        let is_next = self.state.last.as_ref().is_some_and(|(last, _)| line.parent == Some(last));
+        let is_next = self.state.last.as_ref().is_some_and(|(last, _)| line.parent.as_deref() == Some(last));
         let Told::Message(message, _) = told else { return false };
         let AgentMessage::Assistant(message) = &**message else { return false };
         if let Some(own) = own {
@@ -279,8 +279,8 @@ impl Reader<'_> {
         let revision = pieces.len() as u64 - 1;
         let place = Place { id: entry.clone(), parent, at, revision, origin: Some(origin(pieces).into()) };
         let told = place.message(&message)?;
-        self.state.others.insert(line.uuid.to_owned(), Some(entry.clone()));
-        self.state.last = Some((line.uuid.to_owned(), entry));
+        self.state.others.insert((*line.uuid).to_owned(), Some(entry.clone()));
+        self.state.last = Some(((*line.uuid).to_owned(), entry));
         self.tell(session, told, sink)?;
         Ok(Taken::Yes)
     }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::ID;
 use crate::build::millis;
 use crate::parts::{self, Parts, Pictures};
+use crate::rest::{Text, if_text};
 use crate::{COMPACTION, OWN, Own};
 
 /// What a line is to us.
@@ -25,19 +26,20 @@ pub(super) enum Told {
 /// A line, with what most of them have.
 #[derive(Deserialize)]
 pub(super) struct Line<'a> {
-    pub(super) uuid: &'a str,
-    #[serde(rename = "parentUuid")]
-    pub(super) parent: Option<&'a str>,
-    #[serde(rename = "sessionId")]
-    pub(super) session: &'a str,
-    #[serde(default)]
-    pub(super) timestamp: Option<&'a str>,
-    #[serde(rename = "type")]
-    pub(super) kind: &'a str,
-    #[serde(default)]
-    pub(super) subtype: Option<&'a str>,
-    #[serde(default, rename = "agentId")]
-    pub(super) agent: Option<&'a str>,
+    #[serde(borrow)]
+    pub(super) uuid: Text<'a>,
+    #[serde(borrow, rename = "parentUuid")]
+    pub(super) parent: Option<Text<'a>>,
+    #[serde(borrow, rename = "sessionId")]
+    pub(super) session: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    pub(super) timestamp: Option<Text<'a>>,
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    pub(super) subtype: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "if_text", rename = "agentId")]
+    pub(super) agent: Option<Text<'a>>,
     #[serde(default, rename = "x_banyan")]
     pub(super) own: Option<Own>,
     #[serde(default, rename = "forkedFrom")]
@@ -65,7 +67,7 @@ pub(super) struct Piece {
 
 impl Line<'_> {
     pub(super) fn at(&self) -> Option<i64> {
-        millis(self.timestamp?)
+        millis(self.timestamp.as_deref()?)
     }
 
     /// What the line is. `model` is the model that was last heard of.
@@ -73,7 +75,7 @@ impl Line<'_> {
         record.shift_remove(OWN);
         let message = record.get("message").and_then(|message| message.get("parts")).cloned().unwrap_or_default();
         let said = parts::read(&message, Pictures::Within);
-        match self.kind {
+        match &*self.kind {
             "assistant" => assistant(said, record, model, at),
             "tool_result" if !said.responses.is_empty() => results(said, record, at),
             "user" => self.user(said, record, at),
@@ -84,12 +86,12 @@ impl Line<'_> {
 
     fn user(&self, said: Parts, record: Object, timestamp: i64) -> Told {
         let provenance = record.get("provenance").and_then(Value::as_str).unwrap_or("real_user");
-        let by_hand = matches!(self.subtype, None | Some("mid_turn_user_message"));
+        let by_hand = matches!(self.subtype.as_deref(), None | Some("mid_turn_user_message"));
         let first = said.blocks.iter().find_map(text).unwrap_or_default();
         let context = if first.trim_start().starts_with("<system-reminder>") {
             Some("system_reminder")
         } else if !by_hand {
-            self.subtype
+            self.subtype.as_deref()
         } else {
             Some(provenance).filter(|provenance| *provenance != "real_user")
         };
@@ -107,7 +109,7 @@ impl Line<'_> {
     }
 
     fn system(&self, record: Object, model: &str, timestamp: i64) -> Told {
-        let subtype = self.subtype.unwrap_or("system");
+        let subtype = self.subtype.as_deref().unwrap_or("system");
         let payload = record.get("systemPayload").unwrap_or(&Value::Null);
         if subtype == "chat_compression" {
             let first = payload.get("compressedHistory").and_then(|history| history.get(0)?.get("parts"));

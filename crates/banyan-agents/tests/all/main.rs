@@ -11,6 +11,7 @@ mod copilot;
 mod gemini;
 mod generated;
 mod goose;
+mod odd_fields;
 mod opencode;
 mod pi;
 mod qwen;
