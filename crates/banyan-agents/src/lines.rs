@@ -40,14 +40,24 @@ pub struct Line<'a> {
     pub offset: u64,
     /// What it says, without the line's end.
     pub text: Cow<'a, str>,
+    /// Whether it is the rest of a line that is torn. It may be a record, or a part of one: whoever takes it looks closely.
+    pub glued: bool,
 }
 
 /// Whether a line was a record.
+#[derive(Debug)]
 pub enum Taken {
     /// It was, and it was taken.
     Yes,
     /// It was not; why. Nothing was done.
     NotARecord(String),
+}
+
+impl Taken {
+    /// The rest of a torn line does not look like a whole record.
+    pub(crate) fn is_a_part() -> Self {
+        Self::NotARecord("a part of a record".to_owned())
+    }
 }
 
 /// A file of lines that is read from some place on.
@@ -124,7 +134,8 @@ impl Lines {
                 break;
             }
             self.place.offset += read.bytes;
-            self.place.lines = number;
+            // The end of a line that has none yet is still a part of it.
+            self.place.lines = if read.ended { number } else { number - 1 };
             untold += read.bytes;
             if untold >= PROGRESS {
                 sink.progress(std::mem::take(&mut untold));
@@ -145,6 +156,7 @@ impl Lines {
         sink: &mut dyn Sink,
         take: &mut impl FnMut(&Line<'_>, &mut dyn Sink) -> Result<Taken, Problem>,
     ) -> Result<bool, Problem> {
+        let bytes = if self.place.offset == 0 { without_bom(bytes) } else { bytes };
         if bytes.iter().all(|byte| byte.is_ascii_whitespace() || *byte == 0) {
             return Ok(true);
         }
@@ -156,7 +168,7 @@ impl Lines {
             sink.note(note(number, "half of a surrogate pair; it was replaced".to_owned(), true));
             text = Cow::Owned(whole);
         }
-        let line = Line { number, offset: self.place.offset, text };
+        let line = Line { number, offset: self.place.offset, text, glued: false };
         let why = match take(&line, sink)? {
             Taken::Yes if mended => {
                 sink.note(note(number, "some bytes are no UTF-8; they were replaced".to_owned(), true));
@@ -165,17 +177,18 @@ impl Lines {
             Taken::Yes => return Ok(true),
             Taken::NotARecord(why) => why,
         };
+        if !ended {
+            // Whatever is in it, the record that it will be is not there yet.
+            sink.note(note(number, "the last line is not finished; it is read when it is".to_owned(), false));
+            return Ok(false);
+        }
         for at in memmem::find_iter(bytes, b"{\"").filter(|at| *at > 0).take(TRIES) {
             let text = String::from_utf8_lossy(&bytes[at..]);
-            let glued = Line { number, offset: self.place.offset + at as u64, text };
+            let glued = Line { number, offset: self.place.offset + at as u64, text, glued: true };
             if matches!(take(&glued, sink)?, Taken::Yes) {
                 sink.note(note(number, format!("the line is torn after {at} bytes; what follows was read"), true));
                 return Ok(true);
             }
-        }
-        if !ended {
-            sink.note(note(number, "the last line is not finished; it is read when it is".to_owned(), false));
-            return Ok(false);
         }
         sink.note(note(number, format!("no record: {why}"), true));
         Ok(true)
@@ -194,6 +207,11 @@ impl Lines {
         let hash = blake3::hash(&bytes);
         Ok(hash.as_bytes().first_chunk::<8>().map(|first| u64::from_le_bytes(*first)))
     }
+}
+
+/// What a file says, without the mark of UTF-8 that some editors put before it.
+pub(crate) fn without_bom(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 /// The text with every escape that is half of a surrogate pair replaced. Agents cut strings in the middle of a pair, and no

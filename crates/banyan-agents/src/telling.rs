@@ -33,6 +33,23 @@ impl Telling {
             self.head.metadata.insert("model".to_owned(), model.clone());
         }
         self.head.updated_at = before.head.updated_at;
+        if self.head.created_at == 0 {
+            self.head.created_at = before.head.created_at;
+        }
+    }
+
+    /// A record of the session is there, which was written at this time. The first one begins the session.
+    pub(crate) fn begin(&mut self, at: Option<i64>, sink: &mut dyn Sink) -> Result<(), Problem> {
+        if let (0, Some(at)) = (self.head.created_at, at) {
+            self.head.created_at = at;
+            self.head.updated_at = self.head.updated_at.max(at);
+        }
+        if self.told.is_none() { self.tell(sink) } else { Ok(()) }
+    }
+
+    /// The end of what there is: tells the head if it has changed. A file without a record is no session.
+    pub(crate) fn end(&mut self, sink: &mut dyn Sink) -> Result<(), Problem> {
+        if self.told.is_some() { self.tell(sink) } else { Ok(()) }
     }
 
     /// Tells the head if it has changed.

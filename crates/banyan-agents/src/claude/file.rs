@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::chat::State;
 use super::read::{Reading, own_session};
 use super::record::{Envelope, looks_own, number};
-use crate::files::files_below;
-use crate::lines::{Between, Lines};
+use crate::files::{files_below, sources_of};
+use crate::lines::{Between, Lines, without_bom};
 use crate::telling::{Telling, parse};
 use crate::{Head, Mark, Problem, Sink, Source, Stamp, session_id};
 
@@ -62,11 +62,7 @@ pub(super) fn sources(place: &Path) -> Result<Vec<Source>, Problem> {
         () if projects.is_dir() => files_below(&projects, &is_lines)?,
         () => files_below(place, &is_lines)?,
     };
-    let source = |path: std::path::PathBuf| {
-        let stamp = Stamp::of_file(&path).map_err(|error| Problem::io(&path, error))?;
-        Ok(Source { agent: "claude", path, key: None, stamp })
-    };
-    files.into_iter().map(source).collect()
+    Ok(sources_of("claude", files, Stamp::of_file))
 }
 
 /// Reads a file, or what is new in it.
@@ -79,10 +75,12 @@ pub(super) fn read(source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) ->
     let left = left.filter(|_| !lines.anew());
     let told = left.as_ref().map_or(0, |left| left.told);
     let mut reading = match left {
-        Some(Left { telling, state: Some(state), .. }) => Reading::new(&name.native, telling, Some(state), told),
+        Some(Left { mut telling, state: Some(state), .. }) => {
+            telling.tell(sink)?;
+            Reading::new(&name.native, telling, Some(state), told)
+        }
         _ => Reading::new(&name.native, telling(path, &name, &first), None, told),
     };
-    reading.chats[0].telling.tell(sink)?;
     let mut end = lines.each(sink, |line, sink| reading.line(line, sink))?;
     if let Some(stuck) = reading.stuck {
         // It goes on from a record of long ago: only a reading from the start knows where that is.
@@ -159,7 +157,7 @@ fn first_record(path: &Path) -> Result<String, Problem> {
     let mut reader = BufReader::new(File::open(path).map_err(failed)?).take(BEGINNING);
     let mut bytes = Vec::new();
     while reader.read_until(b'\n', &mut bytes).map_err(failed)? > 0 {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let text = String::from_utf8_lossy(without_bom(&bytes)).into_owned();
         if serde_json::from_str::<Envelope<'_>>(&text).is_ok() {
             return Ok(text);
         }

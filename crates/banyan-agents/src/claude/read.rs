@@ -49,6 +49,9 @@ impl Reading {
             Ok(envelope) => envelope,
             Err(error) => return Ok(Taken::NotARecord(error.to_string())),
         };
+        if line.glued && !envelope.is_whole() {
+            return Ok(Taken::is_a_part());
+        }
         if envelope.own.is_none() {
             self.record_or_aside(&envelope, line, &line.text, sink)?;
             return Ok(Taken::Yes);
@@ -69,6 +72,7 @@ impl Reading {
         text: &str,
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
+        self.chats[0].telling.begin(envelope.timestamp.as_deref().and_then(millis), sink)?;
         match envelope.uuid.as_deref() {
             Some(uuid) => self.record(uuid, envelope, (line, text), sink),
             None => self.aside(envelope, (line, text), sink),
@@ -86,7 +90,7 @@ impl Reading {
             if let Some(leaf) = chat.leaf.clone().or(newest) {
                 sink.leaf(&chat.telling.head.session, &leaf)?;
             }
-            chat.telling.tell(sink)?;
+            chat.telling.end(sink)?;
         }
         Ok(())
     }

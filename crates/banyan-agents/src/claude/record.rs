@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::Own;
+use crate::lines::without_bom;
 use crate::rest::{Text, if_it_fits, if_text};
 
 /// The fields of all kinds of records that decide where a record goes.
@@ -69,6 +70,11 @@ impl Envelope<'_> {
     pub(super) fn kind(&self) -> &str {
         self.kind.as_deref().unwrap_or("record")
     }
+
+    /// Whether it has what records have and their parts do not.
+    pub(super) fn is_whole(&self) -> bool {
+        self.kind.is_some() && (self.session_id.is_some() || (self.summary.is_some() && self.leaf_uuid.is_some()))
+    }
 }
 
 /// Whether a file that begins like this is one of Claude's. Others write lines of nearly the same form.
@@ -77,7 +83,7 @@ pub(super) fn looks_own(beginning: &[u8]) -> bool {
     if has(b"\"parts\"") || has(b"\"projectHash\"") {
         return false;
     }
-    let first = beginning.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let first = without_bom(beginning).split(|byte| *byte == b'\n').next().unwrap_or_default();
     match serde_json::from_slice::<Envelope<'_>>(first) {
         Ok(first) => first.kind.is_some() && (first.session_id.is_some() || first.leaf_uuid.is_some()),
         // A first line that is longer than what was looked at.

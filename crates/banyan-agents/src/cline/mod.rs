@@ -10,7 +10,7 @@ mod xml;
 
 use std::path::{Path, PathBuf};
 
-use crate::files::files_below;
+use crate::files::{files_below, sources_of};
 use crate::{Agent, Destination, Env, Mark, Outgoing, Problem, Sink, Source, Stamp, Written};
 
 /// Its word on a command line and in metadata.
@@ -71,7 +71,7 @@ impl Agent for Cline {
         };
         if place.is_file() {
             let path = if is_messages(place) { place.to_owned() } else { manifest_messages(place) };
-            return Ok(vec![source(&path)?]);
+            return Ok(sources_of(ID, vec![path], stamp));
         }
         let folders = ["sessions", "tasks"].map(|name| place.join(name));
         let mut files = Vec::new();
@@ -82,7 +82,7 @@ impl Agent for Cline {
         } else {
             files = files_below(place, &is_messages)?;
         }
-        files.iter().map(|path| source(path)).collect()
+        Ok(sources_of(ID, files, stamp))
     }
 
     fn read(&self, source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) -> Result<Mark, Problem> {
@@ -109,10 +109,7 @@ fn manifest(messages: &Path) -> PathBuf {
     messages.with_file_name(format!("{}.json", name.strip_suffix(MESSAGES).unwrap_or(name)))
 }
 
-fn source(path: &Path) -> Result<Source, Problem> {
-    let mut stamp = Stamp::of_file(path).map_err(|error| Problem::io(path, error))?;
-    if let Ok(manifest) = Stamp::of_file(&manifest(path)) {
-        stamp = stamp.and(manifest);
-    }
-    Ok(Source { agent: ID, path: path.to_owned(), key: None, stamp })
+fn stamp(path: &Path) -> std::io::Result<Stamp> {
+    let about = Stamp::of_file(&manifest(path)).unwrap_or_default();
+    Ok(Stamp::of_file(path)?.and(about))
 }

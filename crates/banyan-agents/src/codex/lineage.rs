@@ -9,7 +9,8 @@ use serde::Deserialize;
 
 use super::meta::Meta;
 use super::read::ids_of;
-use crate::files::files_below;
+use crate::files::{files_below, sources_of};
+use crate::lines::without_bom;
 use crate::{Problem, Source, Stamp, packed};
 
 /// A first line is at most so long: it holds the instructions for the model.
@@ -72,29 +73,27 @@ pub(super) fn sources(place: &Path) -> Result<Vec<Source>, Problem> {
         }
     }
     let names = home.map(Names::of).unwrap_or_default();
-    threads.into_iter().filter_map(|(thread, files)| source(&thread, files, &names).transpose()).collect()
+    Ok(threads.into_iter().filter_map(|(thread, files)| source(&thread, files, &names)).collect())
 }
 
 /// A thread's files in the order in which they were begun. The others' names go into the key.
-fn source(thread: &str, mut files: Vec<PathBuf>, names: &Names) -> Result<Option<Source>, Problem> {
+fn source(thread: &str, mut files: Vec<PathBuf>, names: &Names) -> Option<Source> {
     files.sort_by_cached_key(|file| {
         let (own, thread) = ids_of(file);
         (own != thread, own)
     });
-    let mut stamp = Stamp::default();
-    for file in &files {
-        stamp = stamp.and(Stamp::of_file(file).map_err(|error| Problem::io(file, error))?);
-    }
+    let files = sources_of("codex", files, Stamp::of_file);
+    let mut stamp = files.iter().fold(Stamp::default(), |stamp, file| stamp.and(file.stamp));
     if let Some(name) = names.of_thread(thread) {
         let hash = blake3::hash(name.as_bytes());
         let size = hash.as_bytes().first_chunk::<4>().map_or(0, |first| u32::from_le_bytes(*first));
         stamp = stamp.and(Stamp { size: size.into(), changed: 0 });
     }
-    let mut files = files.into_iter();
-    let Some(path) = files.next() else { return Ok(None) };
+    let mut files = files.into_iter().map(|file| file.path);
+    let path = files.next()?;
     let others: Vec<String> = files.map(|file| file.to_string_lossy().into_owned()).collect();
     let key = (!others.is_empty()).then(|| others.join("\n"));
-    Ok(Some(Source { agent: "codex", path, key, stamp }))
+    Some(Source { agent: "codex", path, key, stamp })
 }
 
 /// All files of a thread.
@@ -138,7 +137,7 @@ pub(super) fn first_line(path: &Path) -> Result<String, Problem> {
     let mut bytes = Vec::new();
     let file = packed::open(path).map_err(failed)?;
     BufReader::new(file).take(FIRST).read_until(b'\n', &mut bytes).map_err(failed)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(String::from_utf8_lossy(without_bom(&bytes)).into_owned())
 }
 
 /// The names that people gave to threads: lines of an index, of which the last one counts.

@@ -110,6 +110,9 @@ impl<'a> Rollout<'a> {
             Ok(envelope) => envelope,
             Err(error) => return Ok(Taken::NotARecord(error.to_string())),
         };
+        if line.glued && (envelope.timestamp.is_none() || envelope.kind.is_none() || envelope.payload.is_none()) {
+            return Ok(Taken::is_a_part());
+        }
         if envelope.ordinal.is_some_and(|ordinal| ordinal >= self.end)
             || envelope.x_banyan.as_ref().is_some_and(|own| own.made_up)
         {
@@ -118,6 +121,7 @@ impl<'a> Rollout<'a> {
         if let Some(at) = envelope.timestamp.as_deref().and_then(millis) {
             self.state.at = at;
         }
+        self.telling.begin(Some(self.state.at), sink)?;
         // A copy that Codex itself made of our lines is another session.
         let own = envelope.x_banyan.filter(|_| self.telling.own).and_then(|own| own.entry);
         let record = Record { line, own, at: envelope.timestamp.as_deref().unwrap_or_default().to_owned() };

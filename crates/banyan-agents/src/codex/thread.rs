@@ -43,8 +43,10 @@ pub(super) fn read(source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) ->
     if let Some(left) = &left {
         telling.resume(&left.telling);
     }
-    telling.tell(sink)?;
     let known = left.map(|left| left.files).unwrap_or_default();
+    if known.iter().any(|file| file.told > 0) {
+        telling.tell(sink)?;
+    }
     let mut read = Vec::new();
     for file in &files {
         let (id, _) = ids_of(file);
@@ -54,7 +56,7 @@ pub(super) fn read(source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) ->
     if let Some(tip) = read.iter().rev().find_map(|(_, tip)| tip.as_ref()) {
         sink.leaf(&telling.head.session, tip)?;
     }
-    telling.tell(sink)?;
+    telling.end(sink)?;
     let files = read.into_iter().map(|(left, _)| left).collect();
     Ok(Mark(Json::of(&Left { telling, files })?))
 }
@@ -72,7 +74,8 @@ fn rollout(
     let session = telling.head.session.clone();
     let mut lines = Lines::open(path, known.map(|known| known.from).unwrap_or_default())?;
     let mut told = 0;
-    let state = match known.filter(|_| !lines.anew()) {
+    // Until its first line is there, nobody knows what a rollout goes on from.
+    let state = match known.filter(|known| known.told > 0 && !lines.anew()) {
         Some(known) => {
             told = known.told;
             known.state.clone()

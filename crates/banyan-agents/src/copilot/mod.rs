@@ -8,7 +8,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use crate::files::files_below;
+use crate::files::{files_below, sources_of};
 use crate::{Agent, Destination, Env, Mark, Outgoing, Problem, Sink, Source, Stamp, Written};
 
 /// The word it goes by.
@@ -46,7 +46,7 @@ impl Agent for Copilot {
     fn sources(&self, place: &Path) -> Result<Vec<Source>, Problem> {
         let is_log = |path: &Path| path.file_name().is_some_and(|name| name == EVENTS);
         let files = if place.is_file() { vec![place.to_owned()] } else { files_below(place, &is_log)? };
-        files.into_iter().map(source).collect()
+        Ok(sources_of(ID, files, stamp))
     }
 
     fn read(&self, source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) -> Result<Mark, Problem> {
@@ -59,8 +59,7 @@ impl Agent for Copilot {
 }
 
 /// A session can be renamed without an event.
-fn source(path: PathBuf) -> Result<Source, Problem> {
-    let stamp = Stamp::of_file(&path).map_err(|error| Problem::io(&path, error))?;
+fn stamp(path: &Path) -> std::io::Result<Stamp> {
     let about = Stamp::of_file(&path.with_file_name(WORKSPACE)).unwrap_or_default();
-    Ok(Source { agent: ID, path, key: None, stamp: stamp.and(about) })
+    Ok(Stamp::of_file(path)?.and(about))
 }

@@ -46,6 +46,9 @@ pub(super) fn read(source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) ->
     let lines = Lines::open(&source.path, state.place)?;
     let state = if lines.anew() { State::default() } else { state };
     let before = state.clone();
+    for thread in before.main.iter().chain(before.called.values()) {
+        sink.head(&thread.head)?;
+    }
     let workspace = Workspace::beside(&source.path);
     let mut reader = Reader { path: &source.path, workspace, state, seen: HashSet::new() };
     let place = lines.each(sink, |line, sink| reader.line(line, sink))?;
@@ -83,6 +86,9 @@ impl Reader<'_> {
             Ok(record) => record,
             Err(error) => return Ok(Taken::NotARecord(error.to_string())),
         };
+        if line.glued && !(event.timestamp.is_some() && record.contains_key("data")) {
+            return Ok(Taken::is_a_part());
+        }
         if !self.seen.insert((*event.id).to_owned()) {
             let what = format!("the event {} stands twice; the second one was left out", &*event.id);
             sink.note(Note { place: format!("line {}", line.number), what, lost: true });

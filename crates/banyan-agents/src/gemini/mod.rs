@@ -10,7 +10,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use crate::files::files_below;
+use crate::files::{files_below, sources_of};
 use crate::{Agent, Destination, Env, Mark, Outgoing, Problem, Sink, Source, Stamp, Written};
 
 /// The word it goes by.
@@ -44,7 +44,7 @@ impl Agent for Gemini {
 
     fn sources(&self, place: &Path) -> Result<Vec<Source>, Problem> {
         let files = if place.is_file() { vec![place.to_owned()] } else { files_below(place, &is_chat)? };
-        files.into_iter().map(source).collect()
+        Ok(sources_of(ID, files, Stamp::of_file))
     }
 
     fn read(&self, source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) -> Result<Mark, Problem> {
@@ -61,9 +61,4 @@ fn is_chat(path: &Path) -> bool {
     let below = |up: usize| path.ancestors().nth(up).and_then(Path::file_name).is_some_and(|name| name == "chats");
     let suffix = path.extension().is_some_and(|suffix| suffix == "jsonl" || suffix == "json");
     suffix && (below(1) || below(2))
-}
-
-fn source(path: PathBuf) -> Result<Source, Problem> {
-    let stamp = Stamp::of_file(&path).map_err(|error| Problem::io(&path, error))?;
-    Ok(Source { agent: ID, path, key: None, stamp })
 }

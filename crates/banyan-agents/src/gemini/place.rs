@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::ID;
 use super::message::{Told, own};
 use super::tree::Kind;
+use crate::lines::without_bom;
 use crate::session_id;
 
 /// The first line that says which session a file holds.
@@ -95,6 +96,6 @@ fn lines_with(path: &Path, word: &str) -> impl Iterator<Item = Object> {
     let lines = reader.into_iter().flat_map(|reader| reader.split(b'\n').map_while(Result::ok));
     lines.filter_map(move |line| {
         memmem::find(&line, word.as_bytes())?;
-        serde_json::from_slice(&line).ok()
+        serde_json::from_slice(without_bom(&line)).ok()
     })
 }

@@ -34,6 +34,9 @@ pub(super) fn read(source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) ->
     let mut state: State = mark.and_then(|mark| mark.0.parse().ok()).unwrap_or_default();
     state.tree.index();
     let told = state.head.clone();
+    if let Some(head) = &told {
+        sink.head(head)?;
+    }
     let mut reader = Reader { path, state };
     if path.extension().is_some_and(|suffix| suffix == "json") {
         reader.whole(sink)?;
@@ -52,6 +55,15 @@ pub(super) fn read(source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) ->
     Ok(Mark(Json::of(&state)?))
 }
 
+/// Whether a record has what records have and their parts do not.
+fn is_whole(record: &Object) -> bool {
+    let has = |keys: &[&str]| keys.iter().all(|key| record.contains_key(*key));
+    has(&["$rewindTo"])
+        || has(&["$set"])
+        || has(&["sessionId", "projectHash"])
+        || has(&["id", "type", "timestamp"])
+}
+
 pub(super) struct Reader<'a> {
     path: &'a Path,
     pub(super) state: State,
@@ -59,10 +71,10 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     fn lines(&mut self, sink: &mut dyn Sink) -> Result<(), Problem> {
+        let lines = Lines::open(self.path, self.state.place)?;
         if self.state.head.is_none() && !is_a_conversation(self.path) {
             return Ok(());
         }
-        let lines = Lines::open(self.path, self.state.place)?;
         if lines.anew() {
             // What was told stays known, so nothing is told twice.
             self.state.tree.tail = None;
@@ -93,6 +105,9 @@ impl Reader<'_> {
             Ok(record) => record,
             Err(error) => return Ok(Taken::NotARecord(error.to_string())),
         };
+        if line.glued && !is_whole(&record) {
+            return Ok(Taken::is_a_part());
+        }
         let session = self.session(&record, sink)?;
         if let Some(rewound) = record.get("$rewindTo").and_then(Value::as_str) {
             self.state.tree.rewind(rewound);

@@ -45,7 +45,7 @@ fn is_taken(home: &Path, id: &str) -> Result<bool, Problem> {
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         super::is_chat(path) && (stem.ends_with(&short) || stem == id)
     };
-    Ok(!files_below(&home.join("tmp"), &named)?.is_empty())
+    Ok(files_below(&home.join("tmp"), &named)?.iter().any(|file| named(file)))
 }
 
 /// The first line. A sub-agent's session goes out as one that can be resumed by itself.

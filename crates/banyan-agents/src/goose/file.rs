@@ -41,6 +41,7 @@ fn old_file(path: &Path, mark: Option<&Mark>, sink: &mut dyn Sink) -> Result<Mar
     let mut records: Vec<Value> = Vec::new();
     Lines::open(path, Between::default())?.each(sink, |line, _| {
         match serde_json::from_str::<Value>(&line.text) {
+            Ok(record) if line.glued && record.get("role").is_none() => Ok(Taken::is_a_part()),
             Ok(record) if record.is_object() => {
                 records.push(record);
                 Ok(Taken::Yes)

@@ -10,6 +10,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
+use crate::files::{files_below, sources_of};
 use crate::sqlite::{self, Database};
 use crate::{Agent, Destination, Env, Mark, Outgoing, Problem, Sink, Source, Stamp, Written};
 
@@ -65,12 +66,12 @@ impl Agent for Goose {
         }
         let database = place.join(DATABASE);
         let mut sources = if database.is_file() { rows::sources(&database)? } else { Vec::new() };
-        let old = crate::files::files_below(place, &|path| path.extension().is_some_and(|end| end == "jsonl"))?;
+        let old = files_below(place, &|path| path.extension().is_some_and(|end| end == "jsonl"))?;
         for path in old {
             // The database took in the old files when it was made.
             let known = path.file_stem().and_then(|stem| stem.to_str());
             if !sources.iter().any(|source| source.key.as_deref() == known) {
-                sources.push(source(&path)?);
+                sources.extend(sources_of(ID, vec![path], Stamp::of_file));
             }
         }
         Ok(sources)

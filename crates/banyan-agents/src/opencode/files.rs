@@ -1,5 +1,6 @@
 //! The folder of JSON files that OpenCode kept before it had a database: one file a session, a message and a part.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use super::ID;
 use super::head::{Kin, Session};
 use super::read::Reading;
-use crate::files::files_below;
+use crate::files::{files_below, sources_of};
 use crate::{Mark, Problem, Sink, Source, Stamp};
 
 /// Whether a folder is the one that has the files.
@@ -28,21 +29,18 @@ fn storage(session: &Path) -> Option<&Path> {
 /// All sessions of a storage.
 pub(super) fn sources(storage: &Path) -> Result<Vec<Source>, Problem> {
     let files = files_below(&storage.join("session"), &|path| is_session_file(path))?;
-    files.iter().map(|path| source(path)).collect()
+    Ok(sources_of(ID, files, stamp))
 }
 
 /// A session is its file, its messages and their parts. Folders change when a file comes or goes.
-pub(super) fn source(path: &Path) -> Result<Source, Problem> {
-    let stamp = |path: &Path| Stamp::of_file(path).map_err(|error| Problem::io(path, error));
-    let mut all = stamp(path)?;
-    for message in messages(path)? {
-        all = all.and(stamp(&message)?);
-        let parts = parts_of(path, &message);
-        if parts.is_dir() {
-            all = all.and(stamp(&parts)?);
-        }
+pub(super) fn stamp(path: &Path) -> io::Result<Stamp> {
+    let mut all = Stamp::of_file(path)?;
+    // What is gone by now, or cannot be looked at, says nothing.
+    let stamp = |path: &Path| Stamp::of_file(path).unwrap_or_default();
+    for message in messages(path).unwrap_or_default() {
+        all = all.and(stamp(&message)).and(stamp(&parts_of(path, &message)));
     }
-    Ok(Source { agent: ID, path: path.to_owned(), key: None, stamp: all })
+    Ok(all)
 }
 
 /// Reads one session.

@@ -13,6 +13,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
+use crate::files::sources_of;
 use crate::sqlite::{self, Database};
 use crate::{Agent, Destination, Env, Mark, Outgoing, Problem, Sink, Source, Stamp, Written};
 
@@ -61,7 +62,7 @@ impl Agent for OpenCode {
         if place.is_file() {
             let is_json = place.extension().is_some_and(|end| end == "json");
             if files::is_session_file(place) {
-                return Ok(vec![files::source(place)?]);
+                return Ok(sources_of(ID, vec![place.to_owned()], files::stamp));
             }
             return if is_json { Ok(vec![file(place)?]) } else { rows::sources(place) };
         }

@@ -11,7 +11,7 @@ use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use self::read::{Reading, State, head};
-use crate::files::files_below;
+use crate::files::{files_below, sources_of};
 use crate::lines::{Between, Lines};
 use crate::telling::{Telling, parse};
 use crate::{Agent, Destination, Env, Mark, Outgoing, Problem, Sink, Source, Stamp, Written};
@@ -52,22 +52,20 @@ impl Agent for Pi {
             () if sessions.is_dir() => files_below(&sessions, &is_lines)?,
             () => files_below(place, &is_lines)?,
         };
-        let source = |path: PathBuf| {
-            let stamp = Stamp::of_file(&path).map_err(|error| Problem::io(&path, error))?;
-            Ok(Source { agent: "pi", path, key: None, stamp })
-        };
-        files.into_iter().map(source).collect()
+        Ok(sources_of("pi", files, Stamp::of_file))
     }
 
     fn read(&self, source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) -> Result<Mark, Problem> {
         let path = &source.path;
         let left: Option<Left> = parse(mark);
         let lines = Lines::open(path, left.as_ref().map(|left| left.from).unwrap_or_default())?;
-        let mut reading = match left.filter(|_| !lines.anew()) {
-            Some(left) => Reading::new(left.telling, Some(left.state), left.from.offset),
+        let mut reading = match left.filter(|left| left.from.offset > 0 && !lines.anew()) {
+            Some(mut left) => {
+                left.telling.tell(sink)?;
+                Reading::new(left.telling, Some(left.state), left.from.offset)
+            }
             None => Reading::new(head(path)?, None, 0),
         };
-        reading.telling.tell(sink)?;
         let mut end = lines.each(sink, |line, sink| reading.line(line, sink))?;
         if let Some(stuck) = reading.stuck {
             // It goes on from an entry of long ago: only a reading from the start knows where that is.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::blocks;
 use crate::build::{Place, millis};
-use crate::lines::{Line, Taken};
+use crate::lines::{Line, Taken, without_bom};
 use crate::native::{self, Left, take_own, text_at};
 use crate::rest::{Text, if_text};
 use crate::telling::Telling;
@@ -74,7 +74,7 @@ impl Reading {
             sink.leaf(&self.telling.head.session, tip)?;
         }
         self.telling.head.updated_at = self.telling.head.updated_at.max(self.state.at);
-        self.telling.tell(sink)?;
+        self.telling.end(sink)?;
         Ok((self.telling, self.state))
     }
 
@@ -87,10 +87,14 @@ impl Reading {
             Ok(envelope) => envelope,
             Err(error) => return Ok(Taken::NotARecord(error.to_string())),
         };
+        if line.glued && (envelope.kind.is_none() || envelope.id.is_none() || envelope.timestamp.is_none()) {
+            return Ok(Taken::is_a_part());
+        }
         let kind = envelope.kind.as_deref().unwrap_or("record");
         if let Some(at) = envelope.timestamp.and_then(time) {
             self.state.at = at;
         }
+        self.telling.begin(Some(self.state.at), sink)?;
         if kind == "session_info" {
             self.telling.name(envelope.name.as_deref().unwrap_or_default());
             self.telling.tell(sink)?;
@@ -266,7 +270,7 @@ pub(super) fn head(path: &Path) -> Result<Telling, Problem> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(failed)?;
     BufReader::new(file).take(HEADER).read_until(b'\n', &mut bytes).map_err(failed)?;
-    let header: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let header: Value = serde_json::from_slice(without_bom(&bytes)).unwrap_or_default();
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let native_id = match text_at(&header, "id") {
         "" => id_in(stem),

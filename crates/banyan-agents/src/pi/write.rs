@@ -19,7 +19,7 @@ pub(super) fn write(session: &Outgoing, to: &Destination) -> Result<Written, Pro
     let old = session.native_id("pi");
     let taken = |id: &str| {
         let named = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(id));
-        files_below(&sessions, &named).map(|files| !files.is_empty())
+        files_below(&sessions, &named).map(|files| files.iter().any(|file| named(file)))
     };
     let native_id = match old {
         Some(old) if !taken(old)? => old.to_owned(),

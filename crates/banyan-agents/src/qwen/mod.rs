@@ -8,7 +8,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use crate::files::files_below;
+use crate::files::{files_below, sources_of};
 use crate::{Agent, Destination, Env, Mark, Outgoing, Problem, Sink, Source, Stamp, Written};
 
 /// The word it goes by.
@@ -42,7 +42,7 @@ impl Agent for Qwen {
 
     fn sources(&self, place: &Path) -> Result<Vec<Source>, Problem> {
         let files = if place.is_file() { vec![place.to_owned()] } else { files_below(place, &is_chat)? };
-        files.into_iter().map(source).collect()
+        Ok(sources_of(ID, files, Stamp::of_file))
     }
 
     fn read(&self, source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) -> Result<Mark, Problem> {
@@ -60,9 +60,4 @@ fn is_chat(path: &Path) -> bool {
         path.ancestors().nth(up).and_then(Path::file_name).is_some_and(|found| found == name)
     };
     path.extension().is_some_and(|suffix| suffix == "jsonl") && (above(1, "chats") || above(2, "subagents"))
-}
-
-fn source(path: PathBuf) -> Result<Source, Problem> {
-    let stamp = Stamp::of_file(&path).map_err(|error| Problem::io(&path, error))?;
-    Ok(Source { agent: ID, path, key: None, stamp })
 }

@@ -46,6 +46,9 @@ pub(super) fn read(source: &Source, mark: Option<&Mark>, sink: &mut dyn Sink) ->
     let lines = Lines::open(&source.path, state.place)?;
     let state = if lines.anew() { State::default() } else { state };
     let told = state.head.clone();
+    if let Some(head) = &told {
+        sink.head(head)?;
+    }
     let mut reader = Reader { path: &source.path, state, seen: HashSet::new() };
     let place = lines.each(sink, |line, sink| reader.line(line, sink))?;
     let Reader { mut state, .. } = reader;
@@ -121,6 +124,9 @@ impl Reader<'_> {
 
     /// A line that is not like the others is kept if it is an object.
     fn strange(&mut self, line: &crate::Line<'_>, why: &str, sink: &mut dyn Sink) -> Result<Taken, Problem> {
+        if line.glued {
+            return Ok(Taken::is_a_part());
+        }
         let record = serde_json::from_str::<Object>(&line.text);
         let (Ok(_), Some(head)) = (record, &self.state.head) else { return Ok(Taken::NotARecord(why.to_owned())) };
         let session = head.session.clone();

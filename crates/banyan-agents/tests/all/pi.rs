@@ -230,3 +230,16 @@ proptest! {
         prop_assert!(again.entries.iter().skip(1).all(|entry| known.contains(&entry.id())));
     }
 }
+
+#[test]
+fn a_mark_of_utf_8_before_the_first_line_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("marked.jsonl");
+    let text = std::fs::read(fixture(BRANCHED)).unwrap();
+    std::fs::write(&file, &text).unwrap();
+    let plain = read("pi", &file);
+    std::fs::write(&file, [&b"\xef\xbb\xbf"[..], &text].concat()).unwrap();
+    let marked = read("pi", &file);
+    assert_eq!(marked.notes, plain.notes);
+    assert_same(&marked, &plain, "with a mark");
+}

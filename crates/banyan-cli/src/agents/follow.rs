@@ -36,6 +36,31 @@ enum Heard {
     Stop,
 }
 
+/// What was wrong, so that it is told once.
+#[derive(Default)]
+struct Failed {
+    /// Sources that could not be read, as they were then.
+    sources: HashMap<Key, Stamp>,
+    /// Places that could not be looked at, and why.
+    places: HashMap<(&'static str, PathBuf), String>,
+}
+
+impl Failed {
+    /// What is wrong with a place, if that is news.
+    fn news(&mut self, found: &Found) -> Option<String> {
+        let (agent, path) = (found.place.agent.id(), &found.place.path);
+        let Some(problem) = &found.problem else {
+            // A part of a place that is well again makes it worth telling once more.
+            let is_part = |known: &Path| known.starts_with(path) || path.starts_with(known);
+            self.places.retain(|(of, known), _| *of != agent || !is_part(known));
+            return None;
+        };
+        let is_told = self.places.iter().any(|((of, _), told)| *of == agent && told == problem);
+        self.places.insert((agent, path.clone()), problem.clone());
+        (!is_told).then(|| problem.clone())
+    }
+}
+
 /// Follows places until the process is asked to stop.
 pub(crate) struct Follow<'a> {
     pub(crate) client: &'a dyn Client,
@@ -47,8 +72,12 @@ pub(crate) struct Follow<'a> {
 }
 
 impl Follow<'_> {
-    /// Takes what changes, and tells of it.
-    pub(crate) fn run(&self, tell: &mut dyn FnMut(Report) -> Result<(), Failure>) -> Result<(), Failure> {
+    /// Takes what changes, and tells of it. What was wrong with the places that were found before is not told again.
+    pub(crate) fn run(
+        &self,
+        before: &[Found],
+        tell: &mut dyn FnMut(Report) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let (sender, heard) = sync_channel(QUEUE);
         let stop = sender.clone();
         on_stop(move || {
@@ -57,7 +86,8 @@ impl Follow<'_> {
         })?;
         let behind = Arc::new(AtomicBool::new(false));
         let mut watch = Watch::new(sender, Arc::clone(&behind));
-        let mut failed = HashMap::new();
+        let mut failed = Failed::default();
+        before.iter().for_each(|found| drop(failed.news(found)));
         loop {
             let began = Instant::now();
             let places = (self.places)();
@@ -82,7 +112,7 @@ impl Follow<'_> {
         behind: &AtomicBool,
         places: &[Place],
         until: Instant,
-        failed: &mut HashMap<Key, Stamp>,
+        failed: &mut Failed,
         tell: &mut dyn FnMut(Report) -> Result<(), Failure>,
     ) -> Result<bool, Failure> {
         loop {
@@ -126,14 +156,17 @@ impl Follow<'_> {
     fn take(
         &self,
         found: &[Found],
-        failed: &mut HashMap<Key, Stamp>,
+        failed: &mut Failed,
         tell: &mut dyn FnMut(Report) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut jobs = Vec::new();
         for found in found {
+            if let Some(problem) = failed.news(found) {
+                tell(Report::of_place(&found.place, problem))?;
+            }
             for (source, _) in found.sources.iter().filter(|(_, news)| *news != News::None) {
                 // What could not be read is tried again when it has changed.
-                if failed.get(&Key::of(source)) != Some(&source.stamp) {
+                if failed.sources.get(&Key::of(source)) != Some(&source.stamp) {
                     let known = lock(self.ledger).get(source).cloned().unwrap_or_default();
                     jobs.push(Job { agent: found.place.agent, source: source.clone(), bytes: 0, known });
                 }
@@ -144,7 +177,7 @@ impl Follow<'_> {
         }
         take_all(self.client, self.ledger, jobs, self.how, &|_| {}, &mut |report| {
             if report.problem.is_some() {
-                failed.insert(Key::of(&report.source), report.source.stamp);
+                failed.sources.insert(Key::of(&report.source), report.source.stamp);
             }
             tell(report)
         })
@@ -208,7 +241,8 @@ impl Watch {
     fn add(&mut self, found: &[Found]) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         let mut is_new = false;
-        self.has_all = true;
+        // What could not be looked at is not watched either, and may be well again in a moment.
+        self.has_all = found.iter().all(|found| found.problem.is_none());
         for Found { place, sources, .. } in found.iter().filter(|found| !found.sources.is_empty()) {
             let is_flat = sources
                 .iter()

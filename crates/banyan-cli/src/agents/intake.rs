@@ -24,6 +24,8 @@ pub(crate) struct Intake<'a> {
     /// LastTold before a piece is sent that is not the source's last one, so that a later reading knows what may have arrived.
     intends: Box<dyn FnMut(Sessions) -> Result<(), Failure> + 'a>,
     progress: Box<dyn FnMut(u64) + 'a>,
+    /// What was told of a session from another source, which this one may have been until it was moved.
+    elsewhere: Box<dyn Fn(&SessionId) -> Option<LastTold> + 'a>,
     /// What was told before, and what may have been.
     before: Sessions,
     perhaps: Sessions,
@@ -66,6 +68,7 @@ impl<'a> Intake<'a> {
     pub(crate) fn new(
         client: &'a dyn Client,
         (before, perhaps): (Sessions, Sessions),
+        elsewhere: impl Fn(&SessionId) -> Option<LastTold> + 'a,
         dry_run: bool,
         intends: impl FnMut(Sessions) -> Result<(), Failure> + 'a,
         progress: impl FnMut(u64) + 'a,
@@ -75,6 +78,7 @@ impl<'a> Intake<'a> {
             dry_run,
             intends: Box::new(intends),
             progress: Box::new(progress),
+            elsewhere: Box::new(elsewhere),
             before,
             perhaps,
             sessions: HashMap::new(),
@@ -146,7 +150,7 @@ impl<'a> Intake<'a> {
         let (meta, leaf) = (meta_of(&open.head), open.leaf.clone());
         let mut piece = Batch { meta, told: std::mem::take(&mut open.told), leaf, entries };
         let was_told = !piece.told.is_empty();
-        let moved = reattach(self.client, id, &mut piece.entries);
+        let moved = reattach(&piece.told, &mut piece.entries, |entry| self.client.has_entry(id, entry));
         let moved = self.keep_failure(moved)?;
         if moved > 0 {
             let what =
@@ -198,7 +202,8 @@ impl Sink for Intake<'_> {
             }
             return Ok(());
         }
-        let mut told: Vec<LastTold> = self.before.get(&head.session).cloned().into_iter().collect();
+        let before = self.before.get(&head.session).cloned().or_else(|| (self.elsewhere)(&head.session));
+        let mut told: Vec<LastTold> = before.into_iter().collect();
         if let Some(perhaps) = self.perhaps.remove(&head.session) {
             // What may never have arrived is nothing that can have been deleted.
             let arrived = !told.is_empty() || self.exists(&head.session)?;
@@ -271,18 +276,25 @@ impl Sink for Intake<'_> {
     }
 }
 
-/// Puts entries whose parents are nowhere after the entry before them. Gives how many there were. Whoever follows an entry of the
-/// same piece, as nearly all do, costs no question.
-fn reattach(client: &dyn Client, session: &SessionId, entries: &mut [SessionEntry]) -> Result<u64, Failure> {
+/// Puts entries whose parents are nowhere after the entry before them; before the first one is what was told last. `has` says whether
+/// the store has an entry. Gives how many there were. Whoever follows an entry of the same piece, as nearly all do, costs no question.
+fn reattach(
+    told: &[LastTold],
+    entries: &mut [SessionEntry],
+    has: impl Fn(&EntryId) -> Result<bool, Failure>,
+) -> Result<u64, Failure> {
     let mut there: HashSet<EntryId> = HashSet::with_capacity(entries.len());
     let (mut last, mut moved): (Option<EntryId>, u64) = (None, 0);
     for entry in entries {
         let is_there = |parent: &&EntryId| last.as_ref() == Some(*parent) || there.contains(*parent);
         if let Some(parent) = entry.parent_id().filter(|parent| !is_there(parent)) {
-            if client.has_entry(session, parent)? {
+            if has(parent)? {
                 there.insert(parent.clone());
             } else {
                 moved += 1;
+                if last.is_none() {
+                    last = told_leaf(told, &has)?;
+                }
                 match entry {
                     SessionEntry::Message(entry) => entry.parent_id.clone_from(&last),
                     SessionEntry::Custom(entry) => entry.parent_id.clone_from(&last),
@@ -293,6 +305,19 @@ fn reattach(client: &dyn Client, session: &SessionId, entries: &mut [SessionEntr
         last = Some(entry.id().clone());
     }
     Ok(moved)
+}
+
+/// The leaf that was told last, if the store has it.
+fn told_leaf(
+    told: &[LastTold],
+    has: impl Fn(&EntryId) -> Result<bool, Failure>,
+) -> Result<Option<EntryId>, Failure> {
+    for leaf in told.iter().rev().filter_map(|told| told.leaf.as_ref()) {
+        if has(leaf)? {
+            return Ok(Some(leaf.clone()));
+        }
+    }
+    Ok(None)
 }
 
 fn meta_of(head: &Head) -> SessionMeta {
@@ -316,5 +341,48 @@ fn size_of(entry: &SessionEntry) -> usize {
     match entry {
         SessionEntry::Message(entry) => entry.message.get().len() + BESIDES,
         SessionEntry::Custom(entry) => entry.data.get().len() + BESIDES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use banyan::model::{CustomEntry, Json, Revision};
+
+    use super::*;
+
+    fn entry(id: &str, parent: Option<&str>) -> SessionEntry {
+        let parent_id = parent.map(EntryId::from);
+        let (custom_type, data) = ("noted".to_owned(), Json::null());
+        let (timestamp, revision, origin) = (1, Revision::default(), None);
+        SessionEntry::Custom(CustomEntry {
+            id: id.into(),
+            parent_id,
+            timestamp,
+            revision,
+            origin,
+            custom_type,
+            data,
+        })
+    }
+
+    fn told(leaf: &str) -> LastTold {
+        LastTold { leaf: Some(leaf.into()), ..LastTold::default() }
+    }
+
+    fn parents(entries: &[SessionEntry]) -> Vec<Option<&str>> {
+        entries.iter().map(|entry| entry.parent_id().map(EntryId::as_str)).collect()
+    }
+
+    #[test]
+    fn what_follows_nothing_goes_after_the_one_before_and_the_first_after_what_was_told_last() {
+        let stored = |id: &EntryId| Ok(["first", "leaf"].contains(&id.as_str()));
+        let mut entries = [entry("a", Some("lost")), entry("b", Some("gone")), entry("c", Some("first"))];
+        assert_eq!(reattach(&[told("leaf"), told("never arrived")], &mut entries, stored).unwrap(), 2);
+        assert_eq!(parents(&entries), [Some("leaf"), Some("a"), Some("first")]);
+        let mut entries = [entry("a", Some("lost"))];
+        assert_eq!(reattach(&[], &mut entries, stored).unwrap(), 1);
+        assert_eq!(parents(&entries), [None]);
     }
 }

@@ -3,7 +3,7 @@
 //! Everything in it can be found out again by reading the sources, so losing it costs time and nothing else. A line is added only
 //! after what it tells of is safe in the store. When most lines are outdated, the file is written anew and takes the old one's place.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use crate::failure::Failure;
 
 /// So many outdated lines are no reason to write the file anew.
 const FEW: usize = 1000;
-/// Readings before this version may have left something out, and are done again.
-const VERSION: u32 = 1;
+/// Readings before this version may have left something out, and are done again. What they told is still known.
+const VERSION: u32 = 2;
 
 /// What tells a source from all others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -66,6 +66,8 @@ pub(crate) struct Ledger {
     /// None when nothing is to be written.
     path: Option<PathBuf>,
     known: HashMap<Key, Known>,
+    /// The source that told each session last, by agent.
+    last: HashMap<(String, SessionId), Key>,
     file: Option<File>,
     outdated: usize,
 }
@@ -73,16 +75,27 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Reads the ledger of a store. One that is not there, or not readable, is empty.
     pub(crate) fn open(path: &Path) -> Self {
-        let mut ledger = Self { path: Some(path.to_owned()), known: HashMap::new(), file: None, outdated: 0 };
+        let mut ledger = Self {
+            path: Some(path.to_owned()),
+            known: HashMap::new(),
+            last: HashMap::new(),
+            file: None,
+            outdated: 0,
+        };
         let Ok(file) = File::open(path) else { return ledger };
         let mut reader = BufReader::with_capacity(1 << 18, file);
         let mut text = Vec::new();
         while reader.read_until(b'\n', &mut text).is_ok_and(|read| read > 0) {
             // A line that a crash tore tells nothing.
             if let Ok(line) = serde_json::from_slice::<Line<Key, Known>>(&text)
-                && line.v == VERSION
+                && line.v <= VERSION
             {
-                ledger.put(line.of, line.is);
+                let Known { sessions, perhaps, .. } = line.is;
+                let known = match line.v {
+                    VERSION => Known { stamp: line.is.stamp, mark: line.is.mark, sessions, perhaps },
+                    _ => Known { stamp: None, mark: None, sessions, perhaps },
+                };
+                ledger.put(line.of, known);
             }
             text.clear();
         }
@@ -100,9 +113,16 @@ impl Ledger {
         self.known.get(&Key::of(source))
     }
 
+    /// What an agent told of a session last, from whichever source.
+    pub(crate) fn last_told(&self, agent: &str, session: &SessionId) -> Option<&LastTold> {
+        let key = self.last.get(&(agent.to_owned(), session.clone()))?;
+        self.known.get(key)?.sessions.get(session)
+    }
+
     /// Forgets everything.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
+        self.last.clear();
         self.outdated = FEW + 1;
     }
 
@@ -128,6 +148,9 @@ impl Ledger {
     }
 
     fn put(&mut self, key: Key, known: Known) {
+        for session in known.sessions.keys() {
+            self.last.insert((key.agent.clone(), session.clone()), key.clone());
+        }
         self.outdated += usize::from(self.known.insert(key, known).is_some());
     }
 
@@ -151,7 +174,10 @@ impl Ledger {
         fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         let partial = path.with_extension("partial");
         let mut lines = Vec::new();
-        for (key, known) in &self.known {
+        // Who told a session last stays the last.
+        let lasts: HashSet<&Key> = self.last.values().collect();
+        let (lasts, others): (Vec<_>, Vec<_>) = self.known.iter().partition(|(key, _)| lasts.contains(key));
+        for (key, known) in others.into_iter().chain(lasts) {
             write_line(key, known, &mut lines)?;
         }
         let mut file = File::create(&partial)?;

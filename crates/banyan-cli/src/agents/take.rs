@@ -8,10 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use banyan::model::SessionId;
-use banyan_agents::{Agent, Note, Problem, Source};
+use banyan_agents::{Agent, Note, Problem, Source, Stamp};
 
 use super::intake::{Intake, Outcome};
 use super::ledger::{Key, Known, Ledger};
+use super::survey::Place;
 use super::{Counts, originals};
 use crate::client::Client;
 use crate::failure::Failure;
@@ -36,6 +37,8 @@ pub(crate) struct Job {
 pub(crate) struct How {
     /// Nothing is changed.
     pub(crate) dry_run: bool,
+    /// Whatever was told before counts for nothing.
+    pub(crate) again: bool,
     /// Original bytes are kept.
     pub(crate) keep_original: bool,
 }
@@ -48,6 +51,15 @@ pub(crate) struct Report {
     pub(crate) more_notes: u64,
     /// Why it was not read to its end.
     pub(crate) problem: Option<String>,
+}
+
+impl Report {
+    /// A place that could not be looked at.
+    pub(crate) fn of_place(place: &Place, problem: String) -> Self {
+        let (agent, path) = (place.agent.id(), place.path.clone());
+        let source = Source { agent, path, key: None, stamp: Stamp::default() };
+        Self { source, sessions: Vec::new(), notes: Vec::new(), more_notes: 0, problem: Some(problem) }
+    }
 }
 
 /// A report, and what the ledger is told of it.
@@ -122,7 +134,12 @@ fn read(
     let mut read = 0;
     let told = (known.sessions.clone(), known.perhaps.clone());
     let intends = |perhaps| lock(ledger).add(vec![(key.clone(), Known { perhaps, ..known.clone() })]);
-    let mut intake = Intake::new(client, told, how.dry_run, intends, |bytes| {
+    let agent_id = source.agent;
+    let elsewhere = |session: &SessionId| {
+        let ledger = (!how.again).then(|| lock(ledger))?;
+        ledger.last_told(agent_id, session).cloned()
+    };
+    let mut intake = Intake::new(client, told, elsewhere, how.dry_run, intends, |bytes| {
         read += bytes;
         progress(bytes);
     });

@@ -14,7 +14,7 @@ use super::import_file;
 use crate::agents::follow::Follow;
 use crate::agents::ledger::{Known, Ledger};
 use crate::agents::survey::{Found, News, Place, bytes_of, homes, recognise, survey};
-use crate::agents::take::{How, Job, lock, take_all};
+use crate::agents::take::{How, Job, Report, lock, take_all};
 use crate::agents::tell::{self, Summary};
 use crate::args::{DurabilityArg, Globals, Target};
 use crate::calls::ask;
@@ -137,7 +137,7 @@ fn import(
     let mut ledger = Ledger::open(&client.ledger()?);
     // The ledger of a directory lies in it. That of a server does not, and may have outlived what the server had.
     let is_elsewhere = matches!(globals.target()?, Target::Server(_));
-    if args.again || (is_elsewhere && is_of_another_store(&ledger, client)?) {
+    if is_elsewhere && is_of_another_store(&ledger, client)? {
         ledger.forget();
     }
     if args.dry_run || args.list {
@@ -156,16 +156,17 @@ fn import(
     if args.what.is_empty() && !globals.json && !may_go_on(args, &found, globals, screen)? {
         return Ok(());
     }
-    let how = How { dry_run: args.dry_run, keep_original: args.keep_original };
-    take(args, client, &ledger, &found, how, globals, screen)?;
+    let how = How { dry_run: args.dry_run, again: args.again, keep_original: args.keep_original };
+    take(client, &ledger, &found, how, globals, screen)?;
     if !args.follow {
         return Ok(());
     }
     screen.flush()?;
     complain("Following. Press Ctrl-C to stop.");
     let places = || named.places(&env);
-    let follow = Follow { client, ledger: &ledger, places: &places, since: args.since, how };
-    follow.run(&mut |report| {
+    let follow =
+        Follow { client, ledger: &ledger, places: &places, since: args.since, how: How { again: false, ..how } };
+    follow.run(&found, &mut |report| {
         match globals.json {
             true => screen.json(&tell::report(&report))?,
             false => tell::live(&report, screen)?,
@@ -196,8 +197,9 @@ fn list(found: &[Found], globals: &Globals, screen: &mut Screen) -> Result<(), F
 fn may_go_on(args: &ImportArgs, found: &[Found], globals: &Globals, screen: &mut Screen) -> Result<bool, Failure> {
     tell::table(found, screen)?;
     screen.flush()?;
-    let news = found.iter().flat_map(|found| &found.sources).filter(|(_, news)| *news != News::None).count();
-    if args.yes || args.dry_run || args.follow || news == 0 {
+    let mut sources = found.iter().flat_map(|found| &found.sources);
+    let is_news = sources.any(|(_, news)| *news != News::None || args.again);
+    if args.yes || args.dry_run || args.follow || !is_news {
         return Ok(true);
     }
     if !std::io::stdin().is_terminal() {
@@ -211,7 +213,6 @@ fn may_go_on(args: &ImportArgs, found: &[Found], globals: &Globals, screen: &mut
 }
 
 fn take(
-    args: &ImportArgs,
     client: &dyn Client,
     ledger: &Mutex<Ledger>,
     found: &[Found],
@@ -222,22 +223,27 @@ fn take(
     let mut jobs = Vec::new();
     let mut named = BTreeSet::new();
     for found in found {
-        let news = found.sources.iter().filter(|(_, news)| *news != News::None || args.again);
+        let news = found.sources.iter().filter(|(_, news)| *news != News::None || how.again);
         for (source, _) in news.filter(|(source, _)| named.insert((source.path.clone(), source.key.clone()))) {
-            let known = lock(ledger).get(source).cloned().unwrap_or_else(Known::default);
+            let known = lock(ledger).get(source).filter(|_| !how.again).cloned().unwrap_or_else(Known::default);
             let bytes = bytes_of(source).unwrap_or_default();
             jobs.push(Job { agent: found.place.agent, source: source.clone(), bytes, known });
         }
     }
     let meter = Meter::new(jobs.iter().map(|job| job.bytes).sum());
     let mut summary = Summary::default();
-    let taken = take_all(client, ledger, jobs, how, &|bytes| meter.add(bytes), &mut |report| {
+    let mut tell = |report: Report| {
         if globals.json {
             screen.json(&tell::report(&report))?;
         }
         summary.add(report);
         Ok(())
-    });
+    };
+    let unread = found.iter().filter_map(|found| Some(Report::of_place(&found.place, found.problem.clone()?)));
+    let taken = unread
+        .map(&mut tell)
+        .collect::<Result<(), Failure>>()
+        .and_then(|()| take_all(client, ledger, jobs, how, &|bytes| meter.add(bytes), &mut tell));
     meter.end();
     taken?;
     match globals.json {

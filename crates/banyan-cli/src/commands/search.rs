@@ -1,5 +1,7 @@
 //! `banyan search`: entries that say something, best first.
 
+use std::path::{Component, PathBuf};
+
 use banyan::model::{Role, SearchHit, SearchRequest, SearchResponse, SessionId};
 use clap::Args;
 use serde_json::Value;
@@ -95,7 +97,7 @@ fn request(args: &SearchArgs, session_id: Option<SessionId>) -> SearchRequest {
         query: Some(args.words.join(" ")),
         q: None,
         agent: args.agent.clone(),
-        workspace: args.workspace.clone(),
+        workspace: args.workspace.as_deref().map(absolute),
         roles: (!args.roles.is_empty()).then(|| args.roles.clone()),
         tool: args.tool.clone(),
         since: args.since,
@@ -195,4 +197,16 @@ fn open(
     tell_hit(number, hit, globals, screen)?;
     let mut teller = Teller::new(Length::Short);
     items.iter().try_for_each(|item| teller.tell(item, screen))
+}
+
+/// A directory as agents name theirs: from the root on.
+fn absolute(directory: &str) -> String {
+    let mut whole = PathBuf::new();
+    for part in std::path::absolute(directory).unwrap_or_else(|_| directory.into()).components() {
+        match part {
+            Component::ParentDir => drop(whole.pop()),
+            part => whole.push(part),
+        }
+    }
+    whole.to_string_lossy().into_owned()
 }

@@ -1,9 +1,11 @@
 //! Sessions of coding agents: found, taken, taken again, followed, and handed on.
 
 mod follow;
+mod grown;
 mod interrupted;
 mod out;
 mod taken;
+mod trouble;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -117,4 +119,9 @@ pub(crate) fn append(path: &Path, text: &str) {
 pub(crate) fn added(reports: &[Value]) -> u64 {
     let sessions = reports.iter().flat_map(|report| report["sessions"].as_array().unwrap());
     sessions.map(|session| session["added"].as_u64().unwrap()).sum()
+}
+
+/// The samples of an agent.
+pub(crate) fn fixtures(agent: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../banyan-agents/tests/fixtures").join(agent)
 }

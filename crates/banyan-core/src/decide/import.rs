@@ -198,6 +198,10 @@ fn followed(here: &SessionMeta, now: &SessionMeta, told: &[LastTold], grew: bool
     }
     labels.retain(|key, _| has.contains_key(key) || !is_ours(key));
     meta.metadata = Some(labels).filter(|labels| !labels.is_empty() || here.metadata.is_some());
+    if here.created_at == 0 {
+        // Nobody knew when it was told first.
+        meta.created_at = now.created_at;
+    }
     if grew {
         meta.updated_at = here.updated_at.max(now.updated_at);
     }

@@ -19,18 +19,26 @@ pub fn read(id: &str, place: &Path) -> Collected {
 pub fn go_on(agent: &dyn Agent, file: &Path, mark: Option<&Mark>, into: &mut Collected) -> Mark {
     let sources = agent.sources(file).unwrap();
     let source = sources.iter().find(|source| source.path == file || source.key.is_some()).unwrap();
+    into.begin();
     agent.read(source, mark, into).unwrap()
 }
 
-/// Cuts a file after each of its lines, reads the first part, then the rest, and compares with a reading at once.
+/// So many places within lines are tried.
+const WITHIN: usize = 120;
+
+/// Cuts a file after each of its lines and within many, where it looks as if a record were complete, reads the first part, then the rest, and compares with a reading at once.
 pub fn same_when_cut(id: &str, file: &Path) {
     let agent = agent(id).unwrap();
     let whole = std::fs::read(file).unwrap();
     let mut at_once = Collected::default();
     go_on(agent, file, None, &mut at_once);
-    let ends: Vec<usize> =
-        whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(place, _)| place + 1).collect();
-    for end in ends {
+    let after = |wanted: u8| {
+        let places = whole.iter().enumerate().filter(move |(_, byte)| **byte == wanted);
+        places.map(|(place, _)| place + 1).collect::<Vec<usize>>()
+    };
+    let within = after(b'}');
+    let step = (within.len() / WITHIN).max(1);
+    for end in after(b'\n').into_iter().chain(within.into_iter().step_by(step)) {
         let mut parts = Collected::default();
         std::fs::write(file, &whole[..end]).unwrap();
         let mark = go_on(agent, file, None, &mut parts);

@@ -8,7 +8,7 @@ pub mod lines;
 pub mod shown;
 pub mod transcript;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use banyan_agents::{Head, Note, Outgoing, Sink};
@@ -20,6 +20,8 @@ pub struct Collected {
     pub sessions: BTreeMap<String, Session>,
     pub notes: Vec<Note>,
     pub bytes: u64,
+    /// The sessions whose heads this reading told.
+    pub begun: BTreeSet<String>,
 }
 
 /// What was told of one session.
@@ -33,6 +35,7 @@ pub struct Session {
 impl Sink for Collected {
     fn head(&mut self, head: &Head) -> Result<(), Error> {
         let id = head.session.as_str().to_owned();
+        self.begun.insert(id.clone());
         let session = self.sessions.entry(id);
         session.and_modify(|session| session.head = head.clone()).or_insert_with(|| Session {
             head: head.clone(),
@@ -43,7 +46,8 @@ impl Sink for Collected {
     }
 
     fn entry(&mut self, session: &SessionId, entry: SessionEntry) -> Result<(), Error> {
-        let session = self.sessions.get_mut(session.as_str()).expect("a session is told before its entries");
+        assert!(self.begun.contains(session.as_str()), "a session is told before its entries, in each reading");
+        let session = self.sessions.get_mut(session.as_str()).expect("a session that is told");
         if let Some(parent) = entry.parent_id() {
             assert!(session.entries.iter().any(|known| known.id() == parent), "{:?} has no parent yet", entry);
         }
@@ -59,6 +63,7 @@ impl Sink for Collected {
     }
 
     fn leaf(&mut self, session: &SessionId, entry: &EntryId) -> Result<(), Error> {
+        assert!(self.begun.contains(session.as_str()), "a session is told before its leaf, in each reading");
         self.sessions.get_mut(session.as_str()).expect("a session that is told").leaf = Some(entry.clone());
         Ok(())
     }
@@ -74,6 +79,13 @@ impl Sink for Collected {
 
     fn progress(&mut self, bytes: u64) {
         self.bytes += bytes;
+    }
+}
+
+impl Collected {
+    /// Another reading begins.
+    pub fn begin(&mut self) {
+        self.begun.clear();
     }
 }
 

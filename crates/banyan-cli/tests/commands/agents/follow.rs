@@ -5,7 +5,8 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{FIRST, Machine, append, session, turn};
+use super::trouble::broken_database;
+use super::{FIRST, Machine, append, fixtures, session, turn};
 
 /// An import that follows.
 struct Following {
@@ -16,7 +17,11 @@ struct Following {
 
 impl Following {
     fn begin(machine: &Machine) -> Self {
-        let mut command = machine.command(&["import", "codex", "--follow", "--json"]);
+        Self::begin_with(machine, "codex")
+    }
+
+    fn begin_with(machine: &Machine, agent: &str) -> Self {
+        let mut command = machine.command(&["import", agent, "--follow", "--json"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         Self { child, out: BufReader::new(out), err: BufReader::new(err) }
@@ -88,4 +93,20 @@ fn given_a_running_agent_when_it_writes_then_its_lines_and_new_sessions_are_take
         machine.import(&["codex"]).iter().filter(|report| report["sessions"][0]["added"] != json!(0)).count(),
         0
     );
+}
+
+#[test]
+fn given_a_database_that_is_none_when_it_is_followed_then_that_is_told_once_and_what_replaces_it_is_taken() {
+    let machine = Machine::new();
+    let database = broken_database(&machine);
+    let mut following = Following::begin_with(&machine, "goose");
+    let told = following.line();
+    assert!(told["problem"].is_string(), "{told}");
+    assert_eq!(following.line()["summary"]["goose"]["unreadable"], 1);
+    let whole = database.with_extension("whole");
+    std::fs::copy(fixtures("goose").join("sessions.db"), &whole).unwrap();
+    std::fs::rename(whole, &database).unwrap();
+    let next = following.line();
+    assert!(next["problem"].is_null() && next["sessions"].is_array(), "{next}");
+    following.stop();
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{FIRST, Machine, added, append, session, turn};
+use super::{FIRST, Machine, added, append, fixtures, session, turn};
 
 #[test]
 fn given_nothing_when_an_import_is_asked_for_then_it_says_so() {
@@ -148,4 +148,54 @@ fn given_a_server_when_it_is_asked_to_import_then_all_is_as_with_a_directory() {
     local.rollout(FIRST, 3);
     local.import(&["codex"]);
     assert_eq!(local.call("session::tree", &json!({"session_id": session(FIRST)})), tree);
+}
+
+#[test]
+fn given_a_rollout_that_was_put_away_when_it_is_imported_then_it_is_still_the_same_session() {
+    let machine = Machine::new();
+    let path = machine.rollout(FIRST, 1);
+    machine.import(&["codex"]);
+    let away = machine.home().join(".codex/archived_sessions").join(path.file_name().unwrap());
+    fs::create_dir_all(away.parent().unwrap()).unwrap();
+    fs::rename(&path, &away).unwrap();
+    append(&away, &turn(1));
+    assert_eq!(added(&machine.import(&["codex"])), 2);
+    let id = session(FIRST);
+    assert_eq!(machine.meta(&id)["metadata"]["archived"], true);
+    // One that was deleted stays so, wherever its file goes.
+    machine.call("session::delete", &json!({"session_id": id}));
+    let elsewhere = path.with_file_name(format!("rollout-2026-01-03T03-04-05-{FIRST}.jsonl"));
+    fs::rename(&away, &elsewhere).unwrap();
+    assert_eq!(added(&machine.import(&["codex"])), 0);
+    assert_eq!(machine.call("session::get", &json!({"session_id": id})), json!(null));
+    assert!(added(&machine.import(&["codex", "--again"])) > 0, "asked for, it comes back");
+}
+
+#[test]
+fn given_one_agent_that_is_read_again_when_another_goes_on_then_what_was_deleted_of_that_stays_deleted() {
+    let machine = Machine::new();
+    let path = machine.rollout(FIRST, 1);
+    let name = "sessions/--home-dev-proj01--/2026-11-15T18-12-18-135Z_01a1e068-f856-7074-9100-6b6eec37c721.jsonl";
+    let other = machine.home().join(".pi/agent").join(name);
+    fs::create_dir_all(other.parent().unwrap()).unwrap();
+    fs::copy(fixtures("pi").join(name), &other).unwrap();
+    machine.import(&["codex", "pi"]);
+    let id = session(FIRST);
+    machine.call("session::delete", &json!({"session_id": id}));
+    assert_eq!(machine.import(&["pi", "--again"]).len(), 1);
+    append(&path, &turn(1));
+    machine.import(&["codex"]);
+    assert_eq!(machine.call("session::get", &json!({"session_id": id})), json!(null));
+}
+
+#[test]
+fn given_a_relative_directory_when_it_is_searched_then_it_is_taken_from_where_the_user_is() {
+    let machine = Machine::new();
+    let metadata = json!({"cwd": machine.home().to_str().unwrap()});
+    let created = machine.call("session::create", &json!({"metadata": metadata}));
+    let message = crate::common::user("a pelican");
+    machine.call("session::append", &json!({"session_id": created["session_id"], "message": message}));
+    let found =
+        |place: &str| machine.run(&["search", "pelican", "--workspace", place, "--json"]).out.lines().count();
+    assert_eq!([".", "..", "sub/..", "sub"].map(found), [1, 1, 1, 0]);
 }
