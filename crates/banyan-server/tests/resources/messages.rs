@@ -25,6 +25,19 @@ fn a_message_is_appended_and_found_where_it_says() {
 }
 
 #[test]
+fn a_message_with_the_name_of_an_address_is_found_where_it_says() {
+    let client = Client::new();
+    let messages = format!("/v1/sessions/{}/messages", client.session());
+    for name in ["tail", "range"] {
+        let made = client.post(&messages, json!({"message": user(name), "entry_id": name}));
+        let location = made.header("location").unwrap();
+        let found = client.get(location);
+        assert_eq!((found.status, found.json()["entry"]["message"].clone()), (200, user(name)), "{location}");
+    }
+    assert_eq!(texts(&client.get(&format!("{messages}/tail"))), ["tail", "range"]);
+}
+
+#[test]
 fn several_messages_are_appended_together() {
     let client = Client::new();
     let messages = format!("/v1/sessions/{}/messages", client.session());
