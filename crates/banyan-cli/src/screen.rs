@@ -95,6 +95,11 @@ impl Screen {
         Ok(self.out.write_all(bytes)?)
     }
 
+    /// Leaves out what could not be written.
+    pub(crate) fn forget(&mut self) {
+        self.out = BufWriter::new(io::stdout());
+    }
+
     /// Hands on what was written.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.out.flush()?)

@@ -54,7 +54,7 @@ impl App {
         stop: watch::Receiver<bool>,
     ) -> Self {
         let rates = Rates::new(settings.limits.requests_per_second);
-        let subscriptions = Arc::new(Semaphore::new(settings.limits.subscriptions));
+        let subscriptions = Arc::new(Semaphore::new(settings.limits.subscriptions.min(Semaphore::MAX_PERMITS)));
         let readers = Arc::new(Semaphore::new(READERS));
         let metrics = Metrics::new();
         let (spools, spool) = (spool::places(), data.join(".banyan/incoming"));

@@ -188,18 +188,23 @@ impl Connection {
         let spoken = Arc::new(AtomicBool::new(false));
         let Self { app, servers, router, cut, limit } = self;
         let first = Arc::clone(&spoken);
-        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-            first.store(true, Ordering::Relaxed);
-            let router = router.clone();
-            async move { router.oneshot(request.map(axum::body::Body::new)).await }
-        });
+        let unread = stream.unread();
         let (io, silent) = (TokioIo::new(stream), silent(&spoken, limit));
         match version {
             Version::One => {
+                let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+                    first.store(true, Ordering::Relaxed);
+                    let (router, unread) = (router.clone(), unread.clone());
+                    async move { unread.answer(request, |request| router.oneshot(request)).await }
+                });
                 let connection = Box::pin(servers.one.serve_connection(io, service).with_upgrades());
                 until_over(connection, UpgradeableConnection::graceful_shutdown, silent, &app, cut).await;
             }
             Version::Two => {
+                let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+                    first.store(true, Ordering::Relaxed);
+                    router.clone().oneshot(request.map(axum::body::Body::new))
+                });
                 let connection = Box::pin(servers.two.serve_connection(io, service));
                 until_over(connection, http2::Connection::graceful_shutdown, silent, &app, cut).await;
             }

@@ -169,11 +169,13 @@ impl Keys {
         Ok((key, text))
     }
 
-    /// Removes a key, by its id or by its name when only one has it.
+    /// Removes a key, by its id, or by its name when only one has it and it is no key's id.
     pub fn remove(&self, which: &str) -> Result<Arc<Key>, KeyError> {
         self.change(|keys| {
-            let found: Vec<usize> =
-                (0..keys.len()).filter(|at| keys[*at].id == which || keys[*at].name == which).collect();
+            if let Some(at) = keys.iter().position(|key| key.id == which) {
+                return Ok(keys.remove(at));
+            }
+            let found: Vec<usize> = (0..keys.len()).filter(|at| keys[*at].name == which).collect();
             match found.as_slice() {
                 [] => Err(KeyError::Refused(format!("there is no key `{which}`; `banyan key ls` lists them"))),
                 [at] => Ok(keys.remove(*at)),

@@ -40,6 +40,7 @@ mod socket;
 mod spool;
 mod tls;
 mod traces;
+mod unread;
 mod ws;
 
 pub use keys::{Key, KeyError, Keys, NewKey};

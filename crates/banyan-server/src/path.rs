@@ -28,5 +28,10 @@ pub(crate) fn segment(id: &str) -> String {
     if matches!(id, "." | "..") {
         return id.replace('.', "%2E");
     }
+    // These would be taken for an address of their own, beside the entries. Encoded they are no more than names.
+    if matches!(id, "tail" | "range") {
+        let (first, rest) = id.split_at(1);
+        return format!("%{:X}{rest}", first.as_bytes()[0]);
+    }
     utf8_percent_encode(id, KEPT).to_string()
 }

@@ -31,9 +31,7 @@ pub enum ServeError {
         error: std::io::Error,
     },
     /// The address is reachable from other machines, and there is no key.
-    #[error(
-        "{0} can be reached from other machines, and there is no key yet; make one with `banyan key create --name NAME`, or listen on 127.0.0.1"
-    )]
+    #[error("{0} can be reached from other machines, and there is no key yet; make one, or listen on 127.0.0.1")]
     Unprotected(SocketAddr),
     /// The keys cannot be read.
     #[error(transparent)]

@@ -125,6 +125,19 @@ fn only_a_hash_is_kept_in_a_file_of_the_owner() {
     }
 }
 
+#[test]
+fn a_key_is_removed_by_its_id_whatever_others_are_called() {
+    let dir = tempfile::tempdir().unwrap();
+    let keys = Keys::open(dir.path()).unwrap();
+    let (first, _) = keys.create(new_key("one"), 0).unwrap();
+    let (second, _) = keys.create(new_key(&first.id), 0).unwrap();
+    let (third, _) = keys.create(new_key(&first.id), 0).unwrap();
+    assert_eq!(keys.remove(&first.id).unwrap(), first);
+    assert!(matches!(keys.remove(&first.id), Err(KeyError::Refused(_))), "two are called that");
+    assert_eq!(keys.remove(&second.id).unwrap(), second);
+    assert_eq!(keys.remove(&first.id).unwrap(), third);
+}
+
 fn files(dir: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()

@@ -79,6 +79,24 @@ impl Banyan {
         self.store.mutate(&self.access, id, decided).await
     }
 
+    /// Adds text to messages and appends others, all or none, if the former are at their expected revisions and the
+    /// active leaf is the expected one. Otherwise it is a conflict.
+    pub async fn extend_and_append(
+        &self,
+        id: &SessionId,
+        growths: Vec<ExtendMessageRequest>,
+        expected_leaf: Option<&EntryId>,
+        entries: Vec<decide::NewEntry>,
+    ) -> Result<(), Error> {
+        let held = self.store.hold(&self.access, id).await?;
+        let current = growths.iter().map(|growth| self.store.current_message(&held, &growth.entry_id));
+        let current = current.collect::<Result<Vec<_>, _>>()?;
+        let decided = held.decide(&self.store, |state, ctx| {
+            decide::extend_and_append(state, growths, &current, expected_leaf, entries, ctx)
+        });
+        self.store.carry_out(held, decided, None).await
+    }
+
     /// Replaces a message's content.
     pub async fn update_message(&self, request: UpdateMessageRequest) -> Result<UpdateMessageResponse, Error> {
         let held = self.store.hold(&self.access, &request.session_id).await?;

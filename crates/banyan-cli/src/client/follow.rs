@@ -34,6 +34,9 @@ pub(super) struct Follow {
     stream: Option<Stream>,
     /// Where to come back to.
     last: Option<String>,
+    /// Where the last event was that is told. What another instance published lies before a position that says how far
+    /// the past goes.
+    told: Option<String>,
     /// Parts of a snapshot. Half of one cannot be resumed, so they are handed on once it is whole.
     snapshot: Option<Vec<Frame>>,
     ready: VecDeque<Frame>,
@@ -49,8 +52,9 @@ impl Follow {
     pub(super) fn begin(server: Server, path: String, until: Until, start: Start) -> Result<Self, Failure> {
         let stream = Some(server.open(&path, None)?);
         let snapshot = matches!(start, Start::Snapshot(_)).then(Vec::new);
-        let (last, ready, wait) = (None, VecDeque::new(), FIRST_WAIT);
-        Ok(Self { server, path, until, stream, last, snapshot, ready, wait, live: false, over: false })
+        let (ready, wait) = (VecDeque::new(), FIRST_WAIT);
+        let (last, told, live, over) = (None, None, false, false);
+        Ok(Self { server, path, until, stream, last, told, snapshot, ready, wait, live, over })
     }
 
     fn step(&mut self) -> Result<(), Failure> {
@@ -70,13 +74,17 @@ impl Follow {
 
     fn take(&mut self, block: Block) {
         // Positions sort as strings. An event that is not newer was told before.
-        if let (Some(id), Some(last), Some(_)) = (&block.id, &self.last, &block.data)
-            && id <= last
+        let is_event = block.data.is_some() && block.event != "banyan::snapshot-end";
+        if let (Some(id), Some(told), true) = (&block.id, &self.told, is_event)
+            && id <= told
         {
             return;
         }
         if block.id.is_some() {
             self.last.clone_from(&block.id);
+            if is_event {
+                self.told.clone_from(&block.id);
+            }
         }
         // A position alone says that the past has been told up to there.
         let Some(data) = block.data else {

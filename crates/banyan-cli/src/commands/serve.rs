@@ -87,7 +87,9 @@ fn serve(
     let runtime = runtime()?;
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     let mut stop = stop_signal()?;
-    let running = runtime.block_on(banyan_server::start(store.clone(), dir, settings)).map_err(not_started)?;
+    let running = runtime
+        .block_on(banyan_server::start(store.clone(), dir, settings))
+        .map_err(|error| not_started(error, dir))?;
     let url = url(scheme, &running);
     // Who finds the directory locked is told where the server is; without the note, only its pid.
     let notice = Notice::leave(dir, &url);
@@ -98,7 +100,10 @@ fn serve(
             return Err(failure);
         }
     };
-    announce(&url, dir, buses.address, globals, screen)?;
+    if announce(&url, dir, buses.address, globals, screen).is_err() {
+        tracing::info!("nobody reads where the server is; it serves all the same");
+        screen.forget();
+    }
     runtime.block_on(async {
         let _ = stop.wait_for(|stop| *stop).await;
         tracing::info!("stopping");
@@ -129,10 +134,13 @@ pub(super) fn stop_signal() -> Result<watch::Receiver<bool>, Failure> {
     Ok(receiver)
 }
 
-fn not_started(error: ServeError) -> Failure {
+fn not_started(error: ServeError, dir: &Path) -> Failure {
     let message = error.to_string();
     match error {
-        ServeError::Unprotected(_) => Failure::usage(message),
+        ServeError::Unprotected(address) => Failure::usage(format!(
+            "{address} can be reached from other machines, and there is no key yet; make one with `banyan key create --data {} --name NAME`, or listen on 127.0.0.1",
+            quoted(&dir.display().to_string())
+        )),
         ServeError::Listen { .. } => Failure::trouble("serve/listen", message),
         ServeError::Keys(_) => Failure::storage(message),
         ServeError::Tls(_) => Failure::trouble("serve/tls", message),

@@ -66,6 +66,9 @@ fn after(text: &str) -> Result<After, String> {
 }
 
 pub(crate) fn run(args: &TailArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    if !args.roles.is_empty() && !args.types.is_empty() && !args.types.iter().any(says) {
+        return Err(Failure::usage("only events of messages have roles, and none of these types was asked for"));
+    }
     with_client(globals, Access::Existing, |client| {
         // A deleted session still has a past, under its whole id.
         let known = args.session.as_deref().map(|text| find(client, text)).transpose()?.flatten();
@@ -105,8 +108,12 @@ fn forgotten() -> Failure {
     )
 }
 
+/// Whether events of a type are of messages, which have roles.
+fn says(kind: &EventType) -> bool {
+    matches!(kind, EventType::MessageAdded | EventType::MessageUpdated)
+}
+
 fn filters(args: &TailArgs, session: Option<&SessionId>) -> Vec<EventFilter> {
-    let says = |kind: &EventType| matches!(kind, EventType::MessageAdded | EventType::MessageUpdated);
     let types = match args.types.is_empty() {
         true => EventType::ALL.into_iter().filter(|kind| args.roles.is_empty() || says(kind)).collect(),
         false => args.types.clone(),

@@ -1,5 +1,9 @@
 //! `banyan tail` on a server: live, through restarts, with nothing lost and nothing told twice.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::process::Stdio;
+
 use crate::common::served::Served;
 use crate::common::{Place, user};
 use serde_json::{Value, json};
@@ -73,6 +77,43 @@ fn a_snapshot_goes_on_as_a_stream() {
     let served = place.serve_again(&url);
     say(&place, &served, "three");
     assert_eq!(text(&following.event()), "three");
+}
+
+/// What another instance publishes is told at positions within the last commit, before the end of it that a stream begins
+/// with.
+#[test]
+fn what_another_instance_published_is_told() {
+    for begins in
+        ["id: 000000000005-ffffff\n\n", "id: 000000000005-ffffff\nevent: banyan::snapshot-end\ndata: {}\n\n"]
+    {
+        let place = Place::new();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let mut command = place.asking(&url, &["tail", "--json", "--after", "now"]);
+        let mut tail = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = BufReader::new(stream.try_clone().unwrap());
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            assert_ne!(request.read_line(&mut line).unwrap(), 0);
+        }
+        let event = |position: &str| format!("id: {position}\nevent: session::meta-updated\ndata: {{}}\n\n");
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        // The second one comes twice.
+        let events: String =
+            ["5-800000", "5-800001", "5-800001", "6-000000"].map(|at| event(&format!("00000000000{at}"))).concat();
+        stream.write_all(format!("{head}:\n\n{begins}{events}").as_bytes()).unwrap();
+        let lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+        let told = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+        let told = told.filter(|event| event["type"] != "banyan::snapshot-end");
+        let mut positions = told.map(|event| event["position"].as_str().unwrap().to_owned());
+        for position in ["000000000005-800000", "000000000005-800001", "000000000006-000000"] {
+            assert_eq!(positions.next().as_deref(), Some(position));
+        }
+        tail.kill().unwrap();
+        tail.wait().unwrap();
+    }
 }
 
 #[test]

@@ -234,6 +234,8 @@ fn the_past_is_told_event_by_event_and_from_any_position_on() {
     let lines = place.run(&["tail", "s"]).ok().out;
     assert!(lines.contains("user: one two") && lines.contains("idle → working"), "{lines}");
     assert_eq!(place.run(&["tail", "--after", "yesterday"]).code, Some(2));
+    let no_messages = place.run(&["tail", "--json", "--roles", "user", "--type", "created,deleted"]);
+    assert_eq!(no_messages.refusal(), (Some(2), "cli/usage".into()));
     assert_eq!(place.run(&["tail", "nobody", "--json"]).refusal(), (Some(1), "session/not_found".into()));
 }
 

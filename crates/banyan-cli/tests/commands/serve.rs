@@ -1,5 +1,6 @@
 //! `banyan serve`: how it starts, what it says, and how it stops.
 
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::common::{Place, said, user};
@@ -47,6 +48,43 @@ fn the_first_lines_say_where_it_is_and_what_to_try() {
 }
 
 #[test]
+fn a_server_whose_first_lines_nobody_reads_serves_all_the_same() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["serve", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let notice = place.dir().join(".banyan/server.json");
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("serves all the same") {
+        line.clear();
+        assert_ne!(log.read_line(&mut line).unwrap(), 0, "it says that it goes on");
+    }
+    let notice: serde_json::Value = serde_json::from_slice(&std::fs::read(notice).unwrap()).unwrap();
+    said(&mut place.asking(notice["url"].as_str().unwrap(), &["call", "session::create"])).ok();
+    let stopped = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(stopped.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_limit_may_be_as_large_as_a_number_can_be() {
+    let place = Place::new();
+    let most = usize::MAX;
+    let limits =
+        ["subscriptions", "subscriptions_per_socket", "connections"].map(|it| format!("limits.{it}={most}"));
+    let mut args = vec!["--listen", "127.0.0.1:0"];
+    args.extend(limits.iter().flat_map(|limit| ["--set", limit]));
+    let served = place.serve_with(&args).unwrap_or_else(|said| panic!("{said:?}"));
+    place.ask(&served, &["tail", "--once"]).ok();
+    assert_eq!(served.stop("TERM"), Some(0));
+}
+
+#[test]
 fn others_who_want_the_directory_are_told_where_it_is_served() {
     let place = Place::new();
     let served = place.serve();
@@ -72,7 +110,8 @@ fn other_machines_can_reach_a_server_only_when_there_is_a_key() {
     let place = Place::new();
     let refused = place.serve_with(&["--listen", "0.0.0.0:0"]).err().unwrap();
     assert_eq!(refused.refusal(), (Some(2), "cli/usage".into()));
-    assert!(refused.err.contains("banyan key create"), "{refused:?}");
+    let hint = format!("banyan key create --data {} --name NAME", place.dir().display());
+    assert!(refused.err.contains(&hint), "{refused:?}");
 
     let key = place.run(&["key", "create", "--name", "ops", "--quiet"]).ok().out;
     let served = place.serve_with(&["--listen", "0.0.0.0:0"]).unwrap_or_else(|said| panic!("{said:?}"));

@@ -11,7 +11,7 @@ use super::settle::{settle_others, unread};
 use super::{Ctx, Decision, must_exist, must_find};
 use crate::node_kind::NodeKind;
 use crate::record::{Add, Grew, Record, UpdatedRecord};
-use crate::state::{NodeIx, SessionState};
+use crate::state::{NodeIx, SessionState, extend_text};
 
 /// Replaces a message's content. `current` is the message as it is, read by the caller; it is not needed for the
 /// growing entry, whose message the state has, nor when the entry is missing or custom.
@@ -75,6 +75,28 @@ pub fn extend_message(
     let mut records: Vec<Record> = settle_others(state, ix)?.into_iter().collect();
     records.push(record);
     Ok(Decision { records, response: ExtendMessageResponse { updated: true, revision: next } })
+}
+
+/// The record of a message with text added to it, whole. A message that is at another revision is a conflict.
+pub(super) fn extended(
+    state: &SessionState,
+    request: ExtendMessageRequest,
+    current: Option<&AgentMessage>,
+) -> Result<Record, Error> {
+    let ix = must_find_message(state, &request.entry_id)?;
+    let revision = state.node(ix).revision();
+    if request.expected_revision.is_some_and(|expected| expected != revision) {
+        let (session, entry) = (state.session_id(), &request.entry_id);
+        return Err(Error::conflict(format!("entry `{entry}` of session `{session}` has changed; read it first")));
+    }
+    let mut message = current_message(state, ix, current)?.clone();
+    match block_to_extend(&message, request.block)? {
+        Some(block) => {
+            extend_text(&mut message, block, &request.text);
+        }
+        None => message.content_mut().push(ContentBlock::text(request.text)),
+    }
+    updated(Change { entry_id: request.entry_id, origin: request.origin, message }, revision.next())
 }
 
 fn must_find_message(state: &SessionState, entry_id: &EntryId) -> Result<NodeIx, Error> {

@@ -63,6 +63,11 @@ impl Frame {
         }
     }
 
+    /// Whether nothing follows it.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self, Self::Lagged | Self::Resync(_))
+    }
+
     fn event(&self) -> &'static str {
         match self {
             Self::Event(event) => event.event_type().as_str(),

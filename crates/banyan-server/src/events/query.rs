@@ -5,6 +5,7 @@ use banyan::{Start, Subscribe};
 use serde::Deserialize;
 
 use crate::problem::Problem;
+use crate::resources::pairs;
 
 /// What a subscriber asks for.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -25,25 +26,23 @@ const KEYS: &str = "type, session_id, roles, metadata, after, snapshot, deltas";
 impl Asked {
     /// Reads the query of a stream. `Last-Event-ID` is newer than an `after` in the address, which stays the same when a
     /// browser connects again.
-    pub(crate) fn in_query(query: &str, last_event_id: Option<&str>) -> Result<Self, Problem> {
+    pub(crate) fn in_query(query: Option<&str>, last_event_id: Option<&str>) -> Result<Self, Problem> {
         let mut asked = Self::default();
         let mut seen = Vec::new();
-        for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+        for (key, value) in pairs(query)? {
             if key != "type" && seen.contains(&key) {
                 return Err(Problem::invalid(format!("`{key}` is given twice in the query")));
             }
-            match key.as_ref() {
+            match key.as_str() {
                 "type" => asked.types.push(value.parse().map_err(Problem::from)?),
-                "session_id" => asked.session_id = Some(SessionId::from(value.as_ref())),
+                "session_id" => asked.session_id = Some(SessionId::from(value)),
                 // As in the contract, a list without any role lets no message through.
                 "roles" if value.is_empty() => asked.roles = Some(Vec::new()),
                 "roles" => asked.roles = Some(value.split(',').map(role).collect::<Result<_, _>>()?),
                 "metadata" => asked.metadata = Some(object(&value)?),
-                "after" => asked.after = Some(value.into_owned()),
+                "after" => asked.after = Some(value),
                 "snapshot" => asked.snapshot = yes_or_no(&key, &value)?,
                 "deltas" => asked.deltas = yes_or_no(&key, &value)?,
-                // The key of a caller that cannot set a header.
-                "access_token" => {}
                 _ => {
                     return Err(Problem::invalid(format!("`{key}` is not known in the query; there is {KEYS}")));
                 }

@@ -51,7 +51,7 @@ pub(crate) async fn of_session(
 }
 
 fn asked(uri: &Uri, headers: &HeaderMap) -> Result<Asked, Problem> {
-    Asked::in_query(uri.query().unwrap_or_default(), last_event_id(headers)?)
+    Asked::in_query(uri.query(), last_event_id(headers)?)
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Problem> {

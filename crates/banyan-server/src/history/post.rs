@@ -77,25 +77,26 @@ fn asks_to_create(uri: &Uri) -> Result<bool, Problem> {
     Ok(create.unwrap_or_default())
 }
 
-/// Writes what is planned. False when the session is not what it was any more.
+/// Writes what is planned, in one commit. False when the session is not what it was any more.
 async fn carry_out(store: &Banyan, id: &SessionId, plan: &Plan) -> Result<bool, Problem> {
-    for (growth, revision) in &plan.growths {
-        let request = ExtendMessageRequest {
-            session_id: id.clone(),
-            entry_id: growth.entry_id.clone(),
-            text: growth.text.clone(),
-            block: Some(growth.block),
-            expected_revision: Some(*revision),
-            origin: None,
-        };
-        if !store.extend_message(request).await?.updated {
-            return Ok(false);
-        }
-    }
-    if plan.entries.is_empty() {
-        return Ok(true);
-    }
-    match store.append_entries(id, plan.leaf.as_ref(), plan.entries.clone()).await {
+    let growths = plan.growths.iter().map(|(growth, revision)| ExtendMessageRequest {
+        session_id: id.clone(),
+        entry_id: growth.entry_id.clone(),
+        text: growth.text.clone(),
+        block: Some(growth.block),
+        expected_revision: Some(*revision),
+        origin: None,
+    });
+    let mut growths: Vec<ExtendMessageRequest> = growths.collect();
+    let (leaf, entries) = (plan.leaf.as_ref(), plan.entries.clone());
+    let written = match (growths.len(), entries.len()) {
+        (0, 0) => return Ok(true),
+        // A message that is posted while it grows is stored, and told, as what was added.
+        (1, 0) => return Ok(store.extend_message(growths.remove(0)).await?.updated),
+        (0, _) => store.append_entries(id, leaf, entries).await,
+        _ => store.extend_and_append(id, growths, leaf, entries).await,
+    };
+    match written {
         Ok(()) => Ok(true),
         Err(error) if error.code == ErrorCode::Conflict => Ok(false),
         Err(error) => Err(error.into()),

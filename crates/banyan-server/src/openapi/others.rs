@@ -20,6 +20,8 @@ fn streams(paths: &mut Paths, protection: Protection) {
     let all = Responses::new().of_type(200, stream, "text/event-stream", json!({}));
     let mut parameters = in_query();
     parameters.push(query("session_id", "Only this session.", json!({"type": "string"})));
+    let snapshot = "1 sends the session as it is first, and then what follows. Needs `session_id`.";
+    parameters.push(query("snapshot", snapshot, yes_or_no()));
     let everything = json!({
         "operationId": "streamEvents",
         "tags": ["Events"],

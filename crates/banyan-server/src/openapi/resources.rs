@@ -98,7 +98,7 @@ fn in_headers(operation: &Operation) -> Vec<Value> {
         Answer::Revised => vec![header("If-None-Match", "Answer 304 if the entry still has this ETag.")],
         Answer::IfRevision => vec![json!({
             "name": "If-Match", "in": "header",
-            "description": "Change the message only if it still has this ETag; otherwise answer 412. Not together with `expected_revision`.",
+            "description": "Change the message only if it still has this ETag, or one of these with commas between them; otherwise answer 412. Not together with `expected_revision`.",
             "schema": {"type": "string"},
         })],
         Answer::Bytes => vec![

@@ -74,6 +74,11 @@ impl<'a> Body<'a> {
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, value)| known == name && value.get() != "null")
     }
+
+    /// Takes a field away.
+    pub(crate) fn leave_out(&mut self, name: &str) {
+        self.0.retain(|(known, _)| known != name);
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Body<'a> {

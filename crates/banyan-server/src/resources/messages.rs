@@ -1,11 +1,11 @@
 //! Messages and other entries of a session.
 
 use axum::response::{IntoResponse, Response};
-use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use hyper::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
-use super::fields::Body;
+use super::fields::{Body, Fields};
 use super::files::names;
 use super::{Answer, Asked, Input, Operation, Verb, handler, plain};
 use crate::calls;
@@ -135,6 +135,12 @@ struct Version {
     timestamp: i64,
 }
 
+impl Version {
+    fn tag(&self) -> String {
+        format!("\"{}-{}\"", self.revision, self.timestamp)
+    }
+}
+
 /// One entry, with its revision as its tag.
 async fn get(asked: Asked) -> Result<Response, Problem> {
     let request = asked.request()?;
@@ -144,7 +150,7 @@ async fn get(asked: Asked) -> Result<Response, Problem> {
     if !asked.query.is_empty() {
         return Ok(calls::json(answer));
     }
-    let tag = format!("\"{}-{}\"", entry.revision, entry.timestamp);
+    let tag = entry.tag();
     let known = asked.headers.get(IF_NONE_MATCH).is_some_and(|tags| names(tags, &tag));
     let mut response = if known { StatusCode::NOT_MODIFIED.into_response() } else { calls::json(answer) };
     if let Ok(tag) = HeaderValue::from_str(&tag) {
@@ -156,34 +162,55 @@ async fn get(asked: Asked) -> Result<Response, Problem> {
 #[derive(Deserialize)]
 struct Changed {
     updated: bool,
-    revision: u64,
 }
 
 /// A new content, or more of it. `If-Match` with the entry's tag is the same as `expected_revision`, answered as HTTP does.
 async fn change(asked: Asked) -> Result<Response, Problem> {
-    let body = Body::read(&asked.body)?;
-    let Some(tag) = asked.headers.get(IF_MATCH).filter(|tag| tag.as_bytes().trim_ascii() != b"*") else {
+    let mut body = Body::read(&asked.body)?;
+    let tags: Vec<&[u8]> = tags(&asked.headers);
+    if tags.is_empty() || tags.contains(&&b"*"[..]) {
         let request = asked.request_with(&body, |_| {})?;
         return Ok(calls::json(asked.call(asked.operation.function, &request).await?));
-    };
+    }
     if body.has("expected_revision") {
         return Err(Problem::invalid("`If-Match` and `expected_revision` are both given; give one of them"));
     }
-    // No message has the revision that a tag of somebody else's stands for.
-    let expected = revision_in(tag).unwrap_or(u64::MAX);
-    let request = asked.request_with(&body, |fields| fields.value("expected_revision", &expected))?;
+    body.leave_out("expected_revision");
+    let entry = current(&asked).await?;
+    if !tags.contains(&entry.tag().as_bytes()) {
+        return Err(another());
+    }
+    // Whoever changes it from here on changes its revision.
+    let request = asked.request_with(&body, |fields| fields.value("expected_revision", &entry.revision))?;
     let answer = asked.call(asked.operation.function, &request).await?;
     match serde_json::from_str(&answer) {
-        Ok(Changed { updated: false, revision }) => Err(Problem::new(
-            StatusCode::PRECONDITION_FAILED,
-            "http/precondition_failed",
-            format!("the message is at revision {revision}, which is not the one in `If-Match`; read it again"),
-        )),
+        Ok(Changed { updated: false }) => Err(another()),
         _ => Ok(calls::json(answer)),
     }
 }
 
-/// The revision that an entry's tag begins with.
-fn revision_in(tag: &HeaderValue) -> Option<u64> {
-    tag.to_str().ok()?.trim().strip_prefix('"')?.split(['-', '"']).next()?.parse().ok()
+/// The tags of `If-Match`, of which one is enough. A weak one never is (RFC 9110, 13.1.1).
+fn tags(headers: &HeaderMap) -> Vec<&[u8]> {
+    let lines = headers.get_all(IF_MATCH).iter();
+    lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii).collect()
+}
+
+/// The state of the entry that the address names.
+async fn current(asked: &Asked) -> Result<Version, Problem> {
+    let mut fields = Fields::new();
+    for (name, value) in &asked.path {
+        fields.value(name, value);
+    }
+    fields.value("include_image_data", &false);
+    let answer = asked.call("session::get-message", &fields.finish()).await?;
+    let Ok(Found { entry }) = serde_json::from_str(&answer) else { return Err(asked.not_found()) };
+    Ok(entry)
+}
+
+fn another() -> Problem {
+    Problem::new(
+        StatusCode::PRECONDITION_FAILED,
+        "http/precondition_failed",
+        "the message is not the one that `If-Match` names; read it again",
+    )
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use super::protocol::{self, Ask};
 use crate::app::Shared;
 use crate::caller::Caller;
-use crate::events::{Asked, Feed, News, Session};
+use crate::events::{Asked, Feed, Frame, News, Session};
 use crate::presence::{Leave, Presence};
 use crate::problem::Problem;
 
@@ -28,9 +28,17 @@ pub(super) struct Socket {
     ping: Interval,
     working: FuturesUnordered<BoxFuture<'static, Done>>,
     feeds: SelectAll<BoxStream<'static, Told>>,
-    /// Subscriptions by id. One that is still being opened cannot be stopped yet.
-    subscriptions: HashMap<String, Option<AbortHandle>>,
+    /// Subscriptions by id.
+    subscriptions: HashMap<String, State>,
     stopping: bool,
+}
+
+/// How far a subscription is.
+enum State {
+    Opens,
+    /// It is not wanted any more, and ends when it has opened. Whoever said so is answered then.
+    Leaves(String),
+    Runs(AbortHandle),
 }
 
 /// What came of an ask.
@@ -40,10 +48,10 @@ enum Done {
     NotOpened(String, Problem),
 }
 
-/// What a subscription has to say.
-enum Told {
-    Messages(Vec<String>),
-    Over(String),
+/// What a subscription has to say, and its id if that was all.
+struct Told {
+    messages: Vec<String>,
+    over: Option<String>,
 }
 
 /// Why a connection ends.
@@ -121,13 +129,15 @@ impl Socket {
             Message::Close(_) => return Err(End::Gone),
         };
         let (id, ask) = protocol::read(&text);
+        if let (Some(id), Ok(Ask::Call { .. } | Ask::Subscribe(_))) = (&id, &ask)
+            && let Err(problem) = self.app.rates.check(self.caller.key.as_deref())
+        {
+            return self.say(protocol::refused(Some(id), &problem)).await;
+        }
         match (id, ask) {
             (id, Err(problem)) => self.say(protocol::refused(id.as_deref(), &problem)).await,
             (None, Ok(_)) => Ok(()),
             (Some(id), Ok(Ask::Call { function, request })) => {
-                if let Err(problem) = self.app.rates.check(self.caller.key.as_deref()) {
-                    return self.say(protocol::refused(Some(&id), &problem)).await;
-                }
                 let store = self.caller.store.clone();
                 self.working.push(Box::pin(async move {
                     Done::Answer(match store.call(&function, request.as_bytes()).await {
@@ -138,7 +148,7 @@ impl Socket {
                 Ok(())
             }
             (Some(id), Ok(Ask::Subscribe(asked))) => self.subscribe(id, *asked).await,
-            (Some(id), Ok(Ask::Unsubscribe(subscription))) => self.unsubscribe(&id, &subscription).await,
+            (Some(id), Ok(Ask::Unsubscribe(subscription))) => self.unsubscribe(id, &subscription).await,
         }
     }
 
@@ -155,7 +165,7 @@ impl Socket {
             let problem = Problem::invalid(format!("this connection has a subscription {id} already"));
             return self.say(protocol::refused(Some(&id), &problem)).await;
         }
-        self.subscriptions.insert(id.clone(), None);
+        self.subscriptions.insert(id.clone(), State::Opens);
         let (app, caller) = (self.app.clone(), self.caller.clone());
         self.working.push(Box::pin(async move {
             match Feed::open(&app, &caller, asked, Session::MayCome).await {
@@ -166,20 +176,20 @@ impl Socket {
         Ok(())
     }
 
-    async fn unsubscribe(&mut self, id: &str, subscription: &str) -> Result<(), End> {
-        match self.subscriptions.get(subscription) {
-            Some(Some(running)) => {
+    async fn unsubscribe(&mut self, id: String, subscription: &str) -> Result<(), End> {
+        match self.subscriptions.get_mut(subscription) {
+            Some(State::Runs(running)) => {
                 running.abort();
                 self.subscriptions.remove(subscription);
-                self.say(protocol::unsubscribed(id)).await
+                self.say(protocol::unsubscribed(&id)).await
             }
-            Some(None) => {
-                let problem = Problem::invalid(format!("subscription {subscription} has not begun yet"));
-                self.say(protocol::refused(Some(id), &problem)).await
+            Some(opens @ State::Opens) => {
+                *opens = State::Leaves(id);
+                Ok(())
             }
-            None => {
+            Some(State::Leaves(_)) | None => {
                 let problem = Problem::invalid(format!("this connection has no subscription {subscription}"));
-                self.say(protocol::refused(Some(id), &problem)).await
+                self.say(protocol::refused(Some(&id), &problem)).await
             }
         }
     }
@@ -188,29 +198,40 @@ impl Socket {
         match done {
             Done::Answer(answer) => self.say(answer).await,
             Done::NotOpened(id, problem) => {
-                self.subscriptions.remove(&id);
-                self.say(protocol::refused(Some(&id), &problem)).await
+                let answer = protocol::refused(Some(&id), &problem);
+                let state = self.subscriptions.remove(&id);
+                self.say(answer).await?;
+                self.left(state).await
             }
             Done::Opened(id, feed) => {
                 let answer = protocol::subscribed(&id);
+                if let Some(state @ State::Leaves(_)) = self.subscriptions.remove(&id) {
+                    drop(feed);
+                    self.say(answer).await?;
+                    return self.left(Some(state)).await;
+                }
                 let (handle, registration) = AbortHandle::new_pair();
-                self.subscriptions.insert(id.clone(), Some(handle));
+                self.subscriptions.insert(id.clone(), State::Runs(handle));
                 self.feeds.push(Abortable::new(messages(id, feed), registration).boxed());
                 self.say(answer).await
             }
         }
     }
 
-    async fn tell(&mut self, told: Told) -> Result<(), End> {
-        match told {
-            Told::Messages(messages) => {
-                self.send(messages.into_iter().map(|text| Message::Text(text.into()))).await
-            }
-            Told::Over(id) => {
-                self.subscriptions.remove(&id);
-                Ok(())
-            }
+    /// Answers whoever wanted a subscription to end before it had opened.
+    async fn left(&mut self, state: Option<State>) -> Result<(), End> {
+        match state {
+            Some(State::Leaves(id)) => self.say(protocol::unsubscribed(&id)).await,
+            Some(State::Opens | State::Runs(_)) | None => Ok(()),
         }
+    }
+
+    async fn tell(&mut self, told: Told) -> Result<(), End> {
+        // Who reads the last message can use the id again at once.
+        if let Some(id) = told.over {
+            self.subscriptions.remove(&id);
+        }
+        self.send(told.messages.into_iter().map(|text| Message::Text(text.into()))).await
     }
 
     async fn say(&mut self, text: String) -> Result<(), End> {
@@ -253,7 +274,7 @@ fn unreadable(error: &axum::Error) -> End {
     End::Gone
 }
 
-/// What a subscription sends, and then that it is over.
+/// What a subscription sends. The last of it says that it is over.
 fn messages(id: String, feed: Box<Feed>) -> BoxStream<'static, Told> {
     stream::unfold(Some((id, feed)), |running| async move {
         let (id, mut feed) = running?;
@@ -261,11 +282,14 @@ fn messages(id: String, feed: Box<Feed>) -> BoxStream<'static, Told> {
             match feed.next().await {
                 Some(News::Frames(frames)) => {
                     let messages = frames.iter().map(|frame| frame.message(&id)).collect();
-                    return Some((Told::Messages(messages), Some((id, feed))));
+                    return Some(match frames.last().is_some_and(Frame::is_last) {
+                        true => (Told { messages, over: Some(id) }, None),
+                        false => (Told { messages, over: None }, Some((id, feed))),
+                    });
                 }
                 // The connection has pings of its own.
                 Some(News::Quiet | News::PastOver) => {}
-                None => return Some((Told::Over(id), None)),
+                None => return Some((Told { messages: Vec::new(), over: Some(id) }, None)),
             }
         }
     })

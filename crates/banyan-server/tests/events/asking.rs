@@ -51,6 +51,8 @@ fn what_is_not_understood_is_refused_before_the_stream_starts() {
         "session_id=s&session_id=s",
         "after=0&after=0",
         "Type=session::created",
+        "session_id=%ff",
+        "%ff=s",
     ] {
         for path in ["/v1/events", "/v1/sessions/s/events", "/v1/sessions/nobody/events"] {
             let refused = server.refused(&format!("{path}?{query}"));

@@ -251,6 +251,87 @@ fn a_socket_that_does_not_read_lags_and_others_go_on() {
 }
 
 #[test]
+fn a_subscription_can_end_before_it_has_begun() {
+    let server = Server::new();
+    server.session("s");
+    server.wait(async {
+        let mut client = Client::open(&server, "").await;
+        for round in 0..50 {
+            let asked = json!({"after": "0", "session_id": "s"});
+            // Both arrive together.
+            for frame in [json!({"id": "s", "subscribe": asked}), json!({"id": round, "unsubscribe": "s"})] {
+                client.0.feed(Message::text(frame.to_string())).await.unwrap();
+            }
+            client.0.flush().await.unwrap();
+            assert_eq!(client.next().await, json!({"id": "s", "subscribed": true}));
+            // What came between is told when both were far enough apart.
+            let mut answer = client.next().await;
+            while answer.get("subscription").is_some() {
+                answer = client.next().await;
+            }
+            assert_eq!(answer, json!({"id": round, "unsubscribed": true}));
+        }
+        // One that cannot be opened is refused, and then it is not there either.
+        client.send(json!({"id": "n", "subscribe": {"session_id": "nobody", "snapshot": true}})).await;
+        client.send(json!({"id": 1, "unsubscribe": "n"})).await;
+        assert_eq!(client.next().await["error"]["code"], "session/not_found");
+        assert_eq!(client.next().await["id"], 1);
+        server.append("s", "x");
+        let listed = client.ask(json!({"id": 9, "call": "session::list"})).await;
+        assert_eq!(listed["id"], 9, "nobody is told any more");
+    });
+}
+
+#[test]
+fn an_id_is_free_at_once_when_its_subscription_has_lagged() {
+    let server = Server::with(Options { subscriber_events: 1, ..Options::default() }, settings());
+    server.session("s");
+    server.wait(async {
+        let mut client = Client::open(&server, "").await;
+        // Commits with more events than the queue holds.
+        let many: Vec<Value> = (0..64).map(|_| assistant("x")).collect();
+        let append = json!({"session_id": "s", "messages": many});
+        let append = json!({"id": 2, "call": "session::append-many", "request": append});
+        for _ in 0..30 {
+            client.send(json!({"id": 1, "subscribe": {}})).await;
+            let mut answer = client.next().await;
+            while answer["id"] == 2 {
+                answer = client.next().await;
+            }
+            assert_eq!(answer, json!({"id": 1, "subscribed": true}));
+            client.send(append.clone()).await;
+            loop {
+                let frame = client.next().await;
+                if frame["event"] == "banyan::lagged" {
+                    break;
+                }
+                // It may have kept up.
+                if frame["id"] == 2 {
+                    client.send(append.clone()).await;
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn subscribing_counts_as_asking() {
+    let limits = Limits { requests_per_second: Some(1), ..Limits::default() };
+    let server = Server::with(Options::default(), Settings { limits, ..settings() });
+    server.wait(async {
+        let mut client = Client::open(&server, "").await;
+        for id in 0.. {
+            let answer =
+                client.ask(json!({"id": id, "subscribe": {"session_id": "nobody", "snapshot": true}})).await;
+            match answer["error"]["code"].as_str().unwrap() {
+                "rate/limited" => break,
+                code => assert_eq!((code, id < 10_000), ("session/not_found", true)),
+            }
+        }
+    });
+}
+
+#[test]
 fn limits_are_said_clearly() {
     let limits =
         Limits { subscriptions: 3, subscriptions_per_socket: 2, body_bytes: 1 << 16, ..Limits::default() };

@@ -100,6 +100,36 @@ fn given_a_message_when_it_is_posted_piece_by_piece_then_it_is_the_message() {
 }
 
 #[test]
+fn given_messages_that_grow_and_new_ones_when_they_are_posted_then_that_is_one_commit() {
+    let server = Server::new();
+    let begun =
+        json!([reply("h", &json!([text("Wel")])), question("i", "Draw"), reply("i", &json!([text("Let me")])),]);
+    server.post("/sessions/s/history?create=1", &begun);
+    // One of them is stored as what was added to it.
+    server.post(HISTORY, &json!([reply("i", &json!([text("Let me see")]))]));
+    let mut stream = server.open("/sessions/s/history?stream=1&deltas=1");
+    let mut screen = Screen::default();
+    let all = json!([
+        reply("h", &json!([text("Welcome")])),
+        question("i", "Draw"),
+        reply("i", &json!([text("Let me see."), chart("a")])),
+        question("j", "Thanks"),
+    ]);
+    let before = server.store.head().0;
+
+    let posted = server.post(HISTORY, &all);
+
+    assert_eq!(posted.json(), json!({"added": 3, "messages": ["h", "i", "j"]}));
+    assert_eq!(server.store.head().0, before + 1);
+    let history = server.history("s");
+    assert_eq!(history[0]["parts"], json!([text("Welcome")]));
+    assert_eq!(history[2]["parts"], json!([text("Let me see."), chart("a")]));
+    assert_eq!(texts(&history[3..]), ["Thanks"]);
+    screen.until(&mut stream, |screen| screen.messages == history);
+    assert_eq!(server.post(HISTORY, &all).json()["added"], 0);
+}
+
+#[test]
 fn given_messages_when_one_of_them_says_something_else_then_none_is_added_and_it_is_named() {
     let server = Server::new();
     server

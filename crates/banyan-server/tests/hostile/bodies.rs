@@ -114,6 +114,53 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refused_request_whose_body_nobody_read_leaves_the_connection_open() {
+    let limits = Limits { body_bytes: 10_000, ..Limits::default() };
+    let server = Server::start(Settings { limits, ..settings() }).await;
+    let mut stream = server.connect().await;
+    let body = " ".repeat(200_000);
+    for (method, path, headers, status) in [
+        ("POST", "/nowhere", "", 404),
+        ("PUT", "/v1/sessions/s/tree", "", 405),
+        ("POST", "/v1/call/session::create", "", 413),
+        ("POST", "/v1/call/session::create", "origin: http://elsewhere.example\r\n", 403),
+        ("DELETE", "/v1/sessions/s", "", 404),
+        ("GET", "/healthz", "", 200),
+    ] {
+        // The body is still under way when it is refused.
+        let whole = request(method, path, headers, &body);
+        let (head, rest) = whole.split_at(whole.len() - body.len());
+        stream.write_all(head.as_bytes()).await.unwrap();
+        tokio::task::yield_now().await;
+        stream.write_all(rest.as_bytes()).await.unwrap();
+        let answer = Answer::read(&mut stream).await.unwrap();
+        assert_eq!((answer.status, answer.header("connection")), (status, None), "{method} {path}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sends_too_much_to_be_read_away_is_told_that_the_connection_ends() {
+    let server = Server::start(settings()).await;
+    // All of it is sent before the answer is looked at.
+    let mut stream = server.connect().await;
+    let whole = request("POST", "/nowhere", "", &" ".repeat(20 << 20));
+    stream.write_all(whole.as_bytes()).await.unwrap();
+    let answer = Answer::read(&mut stream).await.unwrap();
+    assert_eq!((answer.status, answer.header("connection")), (404, Some("close")));
+    assert!(ended(&mut stream).await);
+    // One that asks first is not told to go on.
+    let mut stream = server.connect().await;
+    let asks = request("POST", "/nowhere", "expect: 100-continue\r\n", "").replace("length: 0", "length: 9");
+    stream.write_all(asks.as_bytes()).await.unwrap();
+    let answer = Answer::read(&mut stream).await.unwrap();
+    assert_eq!((answer.status, answer.header("connection")), (404, Some("close")));
+    assert!(ended(&mut stream).await);
+    server.assert_serves().await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_ends_too_early_changes_nothing() {
     let server = Server::start(settings()).await;
     let before = server.store.head();

@@ -14,6 +14,17 @@ fn the_document_is_served_as_json() {
 }
 
 #[test]
+fn what_streams_take_is_described() {
+    let document = Client::new().get("/openapi.json").json();
+    for path in ["/v1/events", "/v1/sessions/{session_id}/events"] {
+        let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
+        for name in ["type", "roles", "metadata", "after", "deltas", "snapshot", "session_id"] {
+            assert!(parameters.iter().any(|parameter| parameter["name"] == name), "{path} {name}");
+        }
+    }
+}
+
+#[test]
 fn a_server_with_keys_says_so() {
     let client = Client::of(Server::start_with_key());
     let document = client.get("/openapi.json").json();

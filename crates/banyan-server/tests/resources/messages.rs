@@ -25,6 +25,19 @@ fn a_message_is_appended_and_found_where_it_says() {
 }
 
 #[test]
+fn a_message_with_the_name_of_an_address_is_found_where_it_says() {
+    let client = Client::new();
+    let messages = format!("/v1/sessions/{}/messages", client.session());
+    for name in ["tail", "range"] {
+        let made = client.post(&messages, json!({"message": user(name), "entry_id": name}));
+        let location = made.header("location").unwrap();
+        let found = client.get(location);
+        assert_eq!((found.status, found.json()["entry"]["message"].clone()), (200, user(name)), "{location}");
+    }
+    assert_eq!(texts(&client.get(&format!("{messages}/tail"))), ["tail", "range"]);
+}
+
+#[test]
 fn several_messages_are_appended_together() {
     let client = Client::new();
     let messages = format!("/v1/sessions/{}/messages", client.session());
@@ -121,4 +134,61 @@ fn a_message_has_a_tag_that_changes_with_it() {
     assert_eq!(client.get(&format!("{address}?include_image_data=false")).header("etag"), None);
     let both = client.send("PUT", &address, &[("if-match", &tag)], br#"{"content":[],"expected_revision":1}"#);
     assert_eq!(both.refused(), refusal(400, "session/invalid_request"));
+}
+
+#[test]
+fn a_message_is_changed_only_if_one_of_the_tags_is_its_own() {
+    let client = Client::new();
+    let session = client.session();
+    let address = format!("/v1/sessions/{session}/messages/{}", client.say(&session, "a"));
+    let put = |address: &str, tags: &[&str], body: Value| {
+        let tags: Vec<(&str, &str)> = tags.iter().map(|tag| ("if-match", *tag)).collect();
+        client.send("PUT", address, &tags, body.to_string().as_bytes())
+    };
+    let extend = format!("{address}/extend");
+    let tag = || client.get(&address).header("etag").unwrap().to_owned();
+    let content = || json!({"content": text("b"), "expected_revision": null});
+    let refused = refusal(412, "http/precondition_failed");
+    // The right number is not enough.
+    let (number, time) = (tag(), tag());
+    let (number, time) = (number.split('-').next().unwrap(), time.split('-').next_back().unwrap());
+    for wrong in
+        [&format!("{number}\""), &format!("{number}-1\""), &format!("\"7-{time}"), &format!("W/{}", tag())]
+    {
+        assert_eq!(put(&address, &[wrong], content()).refused(), refused, "{wrong}");
+    }
+    // One of several is.
+    assert_eq!(put(&address, &[&format!("\"x\", {} ,\"y\"", tag())], content()).status, 200);
+    assert_eq!(put(&address, &["\"x\"", &tag()], content()).status, 200);
+    assert_eq!(put(&address, &["\"x\"", "*"], content()).status, 200);
+    assert_eq!(put(&address, &["\"x\", \"y\""], content()).refused(), refused);
+    let more = json!({"text": "c", "expected_revision": null}).to_string();
+    let old = tag();
+    assert_eq!(client.send("POST", &extend, &[("if-match", &old)], more.as_bytes()).status, 200);
+    assert_eq!(client.send("POST", &extend, &[("if-match", &old)], more.as_bytes()).refused(), refused);
+    assert_eq!(client.get(&address).json()["entry"]["message"], user("bc"));
+    let nothing = format!("/v1/sessions/{session}/messages/nothing");
+    assert_eq!(put(&nothing, &[&old], content()).refused(), refusal(404, "session/entry_not_found"));
+}
+
+#[test]
+fn a_tag_of_a_session_that_is_gone_is_not_one_of_its_successor() {
+    let client = Client::new();
+    let append = |said: &str| {
+        assert_eq!(client.post("/v1/sessions", json!({"session_id": "s"})).status, 201);
+        let made = client.post("/v1/sessions/s/messages", json!({"message": user(said), "entry_id": "e"}));
+        assert_eq!(made.status, 201);
+        client.get("/v1/sessions/s/messages/e").header("etag").unwrap().to_owned()
+    };
+    let old = append("first");
+    // An entry's tag tells the millisecond that it was made in.
+    let mut new = old.clone();
+    while new == old {
+        assert_eq!(client.delete("/v1/sessions/s").status, 200);
+        new = append("second");
+    }
+    let content = json!({"content": text("late")}).to_string();
+    let late = client.send("PUT", "/v1/sessions/s/messages/e", &[("if-match", &old)], content.as_bytes());
+    assert_eq!(late.refused(), refusal(412, "http/precondition_failed"));
+    assert_eq!(client.get("/v1/sessions/s/messages/e").json()["entry"]["message"], user("second"));
 }

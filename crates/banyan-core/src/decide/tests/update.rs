@@ -8,7 +8,7 @@ use banyan_model::{
 use super::code;
 use crate::decide::{self, Decision};
 use crate::record::{Add, Grew, Record, Settled};
-use crate::testing::{Session, assistant, custom, object, request, update};
+use crate::testing::{Session, assistant, custom, object, request, shape, update, user};
 
 fn text(text: &str) -> ContentBlock {
     ContentBlock::text(text)
@@ -243,6 +243,36 @@ fn extend_at_another_revision_changes_nothing() {
     let answered = session.decide(|state, ctx| decide::extend_message(state, request, None, ctx)).unwrap();
     assert_eq!((answered.updated, answered.revision), (false, Revision(0)));
     assert_eq!(session.file, file);
+}
+
+#[test]
+fn messages_are_extended_and_appended_together_or_not_at_all() {
+    let mut session = Session::created();
+    let (first, second) = (session.answer("a"), session.answer("b"));
+    session.extend(&second, "c");
+    let write = |session: &mut Session, revisions: [u64; 2], leaf: &EntryId| {
+        let at = |id: &EntryId, revision| ExtendMessageRequest {
+            expected_revision: Some(Revision(revision)),
+            ..extend(id, Some(0))
+        };
+        let growths = vec![at(&first, revisions[0]), at(&second, revisions[1])];
+        let current = [&first, &second].map(|id| session.state.find(id).map(|ix| session.message(ix)));
+        let new = decide::NewEntry { entry_id: "new".into(), message: user("d"), origin: None };
+        session
+            .decide(|state, ctx| decide::extend_and_append(state, growths, &current, Some(leaf), vec![new], ctx))
+    };
+    let before = session.file.clone();
+    for (revisions, leaf) in [([1, 1], &second), ([0, 0], &second), ([0, 1], &first)] {
+        assert_eq!(code(write(&mut session, revisions, leaf)), ErrorCode::Conflict);
+        assert_eq!(session.file, before);
+    }
+    let commit = session.commit;
+    write(&mut session, [0, 1], &second).unwrap();
+    assert_eq!(session.commit, commit + 1);
+    assert_eq!([&first, &second].map(|id| session.text_of(id)), ["a+", "bc+"]);
+    assert_eq!(session.path(), [first.clone(), second.clone(), "new".into()]);
+    let (reloaded, faults) = session.reloaded();
+    assert_eq!((shape(&reloaded), faults), (shape(&session.state), Vec::new()));
 }
 
 fn image() -> banyan_model::ImageBlock {
