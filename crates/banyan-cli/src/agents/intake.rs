@@ -17,6 +17,9 @@ const ENTRIES: usize = 2000;
 /// So many notes of a source are kept.
 const NOTES: usize = 200;
 
+/// Says what was told of a session from another source.
+type Elsewhere<'a> = Box<dyn Fn(&SessionId) -> Option<LastTold> + 'a>;
+
 /// Takes what a reader tells, and gives it to a store.
 pub(crate) struct Intake<'a> {
     client: &'a dyn Client,
@@ -25,7 +28,7 @@ pub(crate) struct Intake<'a> {
     intends: Box<dyn FnMut(Sessions) -> Result<(), Failure> + 'a>,
     progress: Box<dyn FnMut(u64) + 'a>,
     /// What was told of a session from another source, which this one may have been until it was moved.
-    elsewhere: Box<dyn Fn(&SessionId) -> Option<LastTold> + 'a>,
+    elsewhere: Elsewhere<'a>,
     /// What was told before, and what may have been.
     before: Sessions,
     perhaps: Sessions,

@@ -239,10 +239,9 @@ fn take(
         summary.add(report);
         Ok(())
     };
-    let unread = found.iter().filter_map(|found| Some(Report::of_place(&found.place, found.problem.clone()?)));
+    let mut unread = found.iter().filter_map(|found| Some(Report::of_place(&found.place, found.problem.clone()?)));
     let taken = unread
-        .map(&mut tell)
-        .collect::<Result<(), Failure>>()
+        .try_for_each(&mut tell)
         .and_then(|()| take_all(client, ledger, jobs, how, &|bytes| meter.add(bytes), &mut tell));
     meter.end();
     taken?;

@@ -37,7 +37,7 @@ fn given_a_folder_that_cannot_be_looked_into_when_the_home_is_imported_then_the_
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::create_dir_all(&closed).unwrap();
     fs::copy(fixtures("pi").join(name), &file).unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     // To whoever may read everything no folder is closed.
     let is_closed = fs::read_dir(&closed).is_err();
     let reports = machine.import(&["pi"]);
