@@ -133,9 +133,12 @@ fn tell(path: &Path, run: &Run, at: &mut At, sink: &mut dyn Sink, is_last: bool)
             let as_usual = block.who != Who::Model
                 && blocks::written(block.who, &block.text).trim_start() == block.raw.trim_start()
                 || block.who == Who::Model && block.raw.trim() == block.text.trim();
-            // The lines are kept only where we would write others.
-            let origin = (!as_usual && place == 0)
-                .then(|| Object::from_iter([(ID.to_owned(), json!({ "raw": block.raw, "text": block.text }))]));
+            // The lines are kept only where we would write others. What aider said is known as its own either way.
+            let kept = match !as_usual && place == 0 {
+                true => Some(json!({ "raw": block.raw, "text": block.text })),
+                false => (!is_own).then(|| json!({})),
+            };
+            let origin = kept.map(|kept| Object::from_iter([(ID.to_owned(), kept)]));
             teller.message(id, is_own, origin, &message)?;
         }
     }

@@ -72,6 +72,26 @@ fn grow(file: &Path, sample: &Path, percent: usize) {
 }
 
 #[test]
+fn given_a_console_that_says_more_when_aiders_file_is_imported_again_then_all_of_it_is_there() {
+    let machine = Machine::new();
+    let whole = fs::read_to_string(fixtures("aider").join(".aider.chat.history.md")).unwrap();
+    let path = machine.home().join(".aider.chat.history.md");
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    // The last line of the first part is the middle of what the console says, and is odd only with what follows.
+    let said = |machine: &Machine| -> String {
+        let session =
+            machine.run(&["ls", "--json"]).ok().ids().into_iter().find(|id| id.contains("182154")).unwrap();
+        machine.run(&["show", &session]).ok().out
+    };
+    fs::write(&path, lines[..48].concat()).unwrap();
+    machine.import(&["aider"]);
+    assert!(!said(&machine).contains("Commit f99838c"));
+    fs::write(&path, lines[..95].concat()).unwrap();
+    machine.import(&["aider"]);
+    assert!(said(&machine).contains("Commit f99838c"), "{}", said(&machine));
+}
+
+#[test]
 fn given_files_without_a_record_when_they_are_imported_then_no_session_begins() {
     let machine = Machine::new();
     for (_, home, name) in &GROWING[..6] {
