@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// Says loudly that something did not run. Written past the test harness, which keeps what tests print to itself.
 pub(crate) fn skip(what: &str, why: &str) {
@@ -38,6 +39,9 @@ pub(crate) fn python(script: &str) -> Result<Command, String> {
 
 /// Installs what a file lists, unless that is what was installed last.
 fn once(place: &Path, list: &str, install: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    // Tests run side by side, and one of them installs.
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _one = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     let (wanted, installed) = (std::fs::read(client(list)).unwrap(), place.join("installed"));
     if std::fs::read(&installed).is_ok_and(|last| last == wanted) {
         return Ok(());
