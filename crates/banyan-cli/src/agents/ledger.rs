@@ -90,10 +90,9 @@ impl Ledger {
             if let Ok(line) = serde_json::from_slice::<Line<Key, Known>>(&text)
                 && line.v <= VERSION
             {
-                let Known { sessions, perhaps, .. } = line.is;
                 let known = match line.v {
-                    VERSION => Known { stamp: line.is.stamp, mark: line.is.mark, sessions, perhaps },
-                    _ => Known { stamp: None, mark: None, sessions, perhaps },
+                    VERSION => line.is,
+                    _ => Known { stamp: None, mark: None, ..line.is },
                 };
                 ledger.put(line.of, known);
             }

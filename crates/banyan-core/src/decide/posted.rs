@@ -8,7 +8,7 @@ use super::{Ctx, Decision, NewEntry};
 use crate::record::Record;
 use crate::state::SessionState;
 
-/// Adds text to messages, each of which must be at the expected revision, and appends as [`append_entries`] does.
+/// Adds text to messages, each named once and at the revision it is expected at, and appends as [`append_entries`] does.
 /// `current` are these messages as they are, as for [`extend_message`](super::extend_message).
 pub fn extend_and_append(
     state: &SessionState,
