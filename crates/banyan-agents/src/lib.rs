@@ -18,6 +18,7 @@ mod lines;
 mod native;
 mod opencode;
 mod outgoing;
+mod outline;
 mod own;
 mod packed;
 mod parts;

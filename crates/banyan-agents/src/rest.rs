@@ -10,95 +10,73 @@ use std::sync::LazyLock;
 use banyan_model::{Json, Origin};
 use memchr::memmem;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::OWN;
+use crate::outline::Found;
 
 /// A record that is being read.
 pub(crate) struct Rest<'a> {
-    text: &'a str,
+    record: Found<'a>,
     taken: Vec<Range<usize>>,
 }
 
 impl<'a> Rest<'a> {
     /// A record, all of which is still there.
-    pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, taken: Vec::new() }
+    pub(crate) fn new(record: Found<'a>) -> Self {
+        Self { record, taken: Vec::new() }
     }
 
-    /// Leaves null in the place of a value that was found in the record.
-    pub(crate) fn take(&mut self, value: &'a RawValue) {
-        let start = (value.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-        let place = start..start.saturating_add(value.get().len());
-        debug_assert_eq!(self.text.get(place.clone()), Some(value.get()));
-        self.taken.push(place);
+    /// Leaves null in the place of a value of the record.
+    pub(crate) fn take(&mut self, value: Found<'a>) {
+        self.taken.push(value.place());
     }
 
     /// The same for a text; nothing happens, and there is none, if the value is none.
-    pub(crate) fn take_text(&mut self, value: Option<&'a RawValue>) -> Option<String> {
-        let value = value.filter(|value| is_text(value))?;
-        self.take(value);
-        Some(text(Some(value)).into_owned())
+    pub(crate) fn take_text(&mut self, value: Option<Found<'a>>) -> Option<String> {
+        let text = value?.text()?.into_owned();
+        self.taken.push(value?.place());
+        Some(text)
     }
 
     /// What is left, on one line without blanks. None if nobody could read it again.
     pub(crate) fn text(mut self) -> Option<String> {
         self.taken.sort_unstable_by_key(|place| place.start);
-        let mut left = String::with_capacity(self.text.len());
+        let whole = self.record.whole();
+        let without: usize = self.taken.iter().map(ExactSizeIterator::len).sum();
+        let mut left = String::with_capacity(whole.len() - without + 4 * self.taken.len());
         let mut from = 0;
         for place in self.taken {
-            left.push_str(self.text.get(from..place.start)?);
+            left.push_str(whole.get(from..place.start)?);
             left.push_str("null");
             from = place.end;
         }
-        left.push_str(self.text.get(from..)?);
-        Origin::readable(left)
+        left.push_str(whole.get(from..)?);
+        if self.record.is_plain() { Some(left) } else { Origin::readable(left) }
     }
-}
-
-/// Whether a value is a text.
-pub(crate) fn is_text(value: &RawValue) -> bool {
-    value.get().starts_with('"')
 }
 
 /// The text that a value is; empty if it is none.
-pub(crate) fn text(value: Option<&RawValue>) -> Cow<'_, str> {
-    let Some(value) = value.filter(|value| is_text(value)) else { return Cow::Borrowed("") };
-    let between = value.get().get(1..value.get().len() - 1).unwrap_or_default();
-    match memchr::memchr(b'\\', between.as_bytes()) {
-        None => Cow::Borrowed(between),
-        Some(_) => serde_json::from_str::<String>(value.get()).map(Cow::Owned).unwrap_or_default(),
-    }
+pub(crate) fn text(value: Option<Found<'_>>) -> Cow<'_, str> {
+    value.and_then(Found::text).unwrap_or_default()
 }
 
 /// The values of a list; none if the value is no list.
-pub(crate) fn list(value: Option<&RawValue>) -> Vec<&RawValue> {
-    match value.filter(|value| value.get().starts_with('[')) {
-        Some(value) => serde_json::from_str(value.get()).unwrap_or_default(),
-        None => Vec::new(),
-    }
-}
-
-/// The fields that somebody looks for; the defaults if the value is no object.
-pub(crate) fn fields<'a, T: Deserialize<'a> + Default>(value: Option<&'a RawValue>) -> T {
-    match value.filter(|value| value.get().starts_with('{')) {
-        Some(value) => serde_json::from_str(value.get()).unwrap_or_default(),
-        None => T::default(),
-    }
+pub(crate) fn list(value: Option<Found<'_>>) -> impl Iterator<Item = Found<'_>> {
+    value.into_iter().flat_map(Found::items)
 }
 
 /// A value to be carried on as it is spelled.
-pub(crate) fn carried(value: &RawValue) -> Json {
-    let deep = || Json::of(&serde_json::from_str::<Value>(value.get()).ok()?).ok();
-    Json::vouched(value.get()).ok().or_else(deep).unwrap_or_default()
+pub(crate) fn carried(value: Found<'_>) -> Json {
+    let deep = || Json::of(&value.read::<serde_json::Value>()?).ok();
+    value.json().or_else(deep).unwrap_or_default()
 }
 
 /// A line without what we wrote there for ourselves. None if there is nothing of ours.
 pub(crate) fn without_own(line: &str) -> Option<String> {
     static FINDER: LazyLock<memmem::Finder<'_>> = LazyLock::new(|| memmem::Finder::new(OWN));
     FINDER.find(line.as_bytes())?;
-    let mut record: Value = serde_json::from_str(line).ok()?;
+    let mut record: serde_json::Value = serde_json::from_str(line).ok()?;
     record.as_object_mut()?.shift_remove(OWN)?;
     Some(record.to_string())
 }
@@ -111,12 +89,6 @@ pub(crate) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 /// A field that is something else than it was in every version that is known counts as missing: the rest of its record is worth
 /// more than it.
 pub(crate) fn if_text<'a, D: Deserializer<'a>>(field: D) -> Result<Option<Text<'a>>, D::Error> {
-    let value = <&RawValue>::deserialize(field)?;
-    Ok(is_text(value).then(|| Text(text(Some(value)))))
-}
-
-/// The same for whatever else it may be.
-pub(crate) fn if_it_fits<'a, D: Deserializer<'a>, T: Deserialize<'a>>(field: D) -> Result<Option<T>, D::Error> {
     let value = <&RawValue>::deserialize(field)?;
     Ok(serde_json::from_str(value.get()).ok())
 }
@@ -134,52 +106,49 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
-
-    #[derive(Deserialize, Default)]
-    #[serde(default)]
-    struct Fields<'a> {
-        #[serde(borrow)]
-        said: Option<&'a RawValue>,
-        #[serde(borrow)]
-        parts: Option<&'a RawValue>,
-    }
+    use crate::outline::Outline;
 
     #[test]
     fn what_is_taken_leaves_null_and_the_rest_stays_as_it_is_spelled() {
-        let line = r#"{"n":1.50, "parts":["a\u00e9\n", 2],"said":"yes","z":"\/"}"#;
-        let found: Fields<'_> = serde_json::from_str(line).unwrap();
-        let mut rest = Rest::new(line);
-        assert_eq!(rest.take_text(found.said).as_deref(), Some("yes"));
-        assert_eq!(rest.take_text(list(found.parts).first().copied()).as_deref(), Some("aé\n"));
-        assert_eq!(rest.take_text(found.parts), None);
-        assert_eq!(rest.text().as_deref(), Some(r#"{"n":1.50,"parts":[null,2],"said":null,"z":"\/"}"#));
+        for (blank, line) in [
+            (" ", r#"{"n":1.50, "parts":["a\u00e9\n", 2],"said":"yes","z":"\/"}"#),
+            ("", r#"{"n":1.50,"parts":["a\u00e9\n",2],"said":"yes","z":"\/"}"#),
+        ] {
+            let outline = Outline::of(line).unwrap();
+            let record = outline.root();
+            assert_eq!(record.is_plain(), blank.is_empty());
+            let (said, parts) = (record.get("said"), record.get("parts"));
+            let mut rest = Rest::new(record);
+            assert_eq!(rest.take_text(said).as_deref(), Some("yes"));
+            assert_eq!(rest.take_text(list(parts).next()).as_deref(), Some("aé\n"));
+            assert_eq!(rest.take_text(parts), None);
+            assert_eq!(rest.text().as_deref(), Some(r#"{"n":1.50,"parts":[null,2],"said":null,"z":"\/"}"#));
+        }
     }
 
     #[test]
-    fn a_field_that_is_something_else_is_missing_and_the_others_are_there() {
+    fn a_field_that_is_no_text_is_missing_and_the_others_are_there() {
         #[derive(Deserialize)]
         struct Few<'a> {
             #[serde(borrow, default, deserialize_with = "if_text")]
             said: Option<Text<'a>>,
-            #[serde(default, deserialize_with = "if_it_fits")]
-            sure: Option<bool>,
+            more: u8,
         }
-        let read = |line: &'static str| -> (Option<String>, Option<bool>) {
+        let read = |line: &str| {
             let few: Few<'_> = serde_json::from_str(line).unwrap();
-            (few.said.as_deref().map(str::to_owned), few.sure)
+            (few.said.as_deref().map(str::to_owned), few.more)
         };
-        assert_eq!(read(r#"{"said":"a\n","sure":true}"#), (Some("a\n".to_owned()), Some(true)));
+        assert_eq!(read(r#"{"said":"a\n","more":1}"#), (Some("a\n".to_owned()), 1));
         for odd in ["null", "7", "[1]", "{\"a\":{}}", "1e999"] {
-            let line = format!(r#"{{"said":{odd},"sure":{odd}}}"#);
-            assert_eq!(read(line.leak()), (None, None), "{odd}");
+            assert_eq!(read(&format!(r#"{{"said":{odd},"more":1}}"#)), (None, 1), "{odd}");
         }
-        assert_eq!(read("{}"), (None, None));
+        assert_eq!(read(r#"{"more":1}"#), (None, 1));
     }
 
     #[test]
     fn a_record_that_nobody_could_read_again_is_not_kept() {
-        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-        assert_eq!(Rest::new(&deep).text(), None);
+        let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+        assert_eq!(Rest::new(Outline::of(&deep).unwrap().root()).text(), None);
     }
 
     #[test]

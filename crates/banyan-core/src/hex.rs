@@ -5,17 +5,20 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// What a byte that is no digit is worth.
 const NO_DIGIT: u8 = 0xff;
 
-/// What a digit is worth. Without branches, so that many are told at once.
-const fn value(byte: u8) -> u8 {
-    let (digit, letter) = (byte.wrapping_sub(b'0'), byte.wrapping_sub(b'a'));
-    if digit < 10 {
-        digit
-    } else if letter < 6 {
-        letter + 10
-    } else {
-        NO_DIGIT
-    }
+/// What a digit is worth.
+fn value(byte: u8) -> u8 {
+    VALUES[usize::from(byte)]
 }
+
+const VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        values[DIGITS[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    values
+};
 
 /// The 32 digits of sixteen bytes.
 pub(crate) fn encode16(bytes: &[u8; 16]) -> [u8; 32] {
@@ -46,25 +49,26 @@ pub(crate) fn text(digits: &[u8]) -> &str {
 /// Sixteen bytes from exactly 32 digits.
 pub(crate) fn decode16(text: &[u8]) -> Option<[u8; 16]> {
     let text: &[u8; 32] = text.try_into().ok()?;
-    let values = text.map(value);
-    let mut bytes = [0; 16];
-    for (byte, pair) in bytes.iter_mut().zip(values.as_chunks::<2>().0) {
-        *byte = pair[0] << 4 | pair[1];
+    let (mut bytes, mut seen) = ([0; 16], 0);
+    for (byte, pair) in bytes.iter_mut().zip(text.as_chunks::<2>().0) {
+        let (high, low) = (value(pair[0]), value(pair[1]));
+        seen |= high | low;
+        *byte = high << 4 | low;
     }
-    all_digits(&values).then_some(bytes)
+    (seen < 16).then_some(bytes)
 }
 
 /// The number that exactly `N` digits tell, at most sixteen.
 pub(crate) fn number<const N: usize>(text: &[u8]) -> Option<u64> {
     const { assert!(N <= 16) };
     let text: &[u8; N] = text.try_into().ok()?;
-    let values = text.map(value);
-    let number = values.iter().fold(0, |number, value| number << 4 | u64::from(value & 15));
-    all_digits(&values).then_some(number)
-}
-
-fn all_digits(values: &[u8]) -> bool {
-    values.iter().fold(0, |seen, value| seen | value) < 16
+    let (mut number, mut seen) = (0, 0);
+    for byte in text {
+        let value = value(*byte);
+        seen |= value;
+        number = number << 4 | u64::from(value & 15);
+    }
+    (seen < 16).then_some(number)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tantivy::schema::{
 use crate::tokens::WORDS;
 
 /// The version of all this. An index of another version is made anew.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// The fields of both kinds of documents.
 #[derive(Clone, Copy, Debug)]

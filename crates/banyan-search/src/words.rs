@@ -96,18 +96,9 @@ impl<'t> Words<'t> {
     fn next_run(&mut self) -> Option<(usize, usize)> {
         self.parts.clear();
         self.given = 0;
-        let rest = self.text.get(self.at..)?;
-        let start = self.at + rest.find(is_word)?;
-        let first = self.text.get(start..)?.chars().next()?;
-        if stands_alone(first) {
-            self.at = start + first.len_utf8();
-            self.parts.push((start, self.at));
-            return Some((start, self.at));
-        }
-        let after = |c: char| !is_word(c) || stands_alone(c);
-        let run = self.text.get(start..)?;
-        let run = run.get(..run.find(after).unwrap_or(run.len()))?;
-        self.at = start + run.len();
+        let (start, end) = self.run_of_ascii().or_else(|| self.run_of_characters())?;
+        self.at = end;
+        let run = self.text.get(start..end)?;
         let trimmed = run.trim_matches('_');
         let from = start + (run.len() - run.trim_start_matches('_').len());
         let to = from + trimmed.len();
@@ -121,6 +112,27 @@ impl<'t> Words<'t> {
             self.parts.push((from, to));
         }
         Some((from, to))
+    }
+
+    /// Where the run is that begins here, if all of it is ASCII.
+    fn run_of_ascii(&self) -> Option<(usize, usize)> {
+        let run = self.text.as_bytes().get(self.at..)?;
+        let class = |at: usize| run.get(at).map_or(Class::Between, |byte| CLASSES[usize::from(*byte)]);
+        let len = (0..).find(|at| matches!(class(*at), Class::Between | Class::Wide))?;
+        (len > 0 && class(len) == Class::Between).then_some((self.at, self.at + len))
+    }
+
+    /// Where the next run is, whatever it is made of.
+    fn run_of_characters(&self) -> Option<(usize, usize)> {
+        let rest = self.text.get(self.at..)?;
+        let start = self.at + rest.find(is_word)?;
+        let run = self.text.get(start..)?;
+        let first = run.chars().next()?;
+        if stands_alone(first) {
+            return Some((start, start + first.len_utf8()));
+        }
+        let len = run.find(|c: char| !is_word(c) || stands_alone(c)).unwrap_or(run.len());
+        Some((start, start + len))
     }
 
     fn put(&self, word: &mut Word, from: usize, to: usize, kind: Kind) {
@@ -152,12 +164,14 @@ enum Class {
     Between,
     /// A small letter or a digit.
     Plain,
-    /// The character has to be looked at.
+    /// A capital letter or `_`.
     Other,
+    /// The character has to be looked at.
+    Wide,
 }
 
 const CLASSES: [Class; 256] = {
-    let mut classes = [Class::Other; 256];
+    let mut classes = [Class::Wide; 256];
     let mut byte = 0;
     while byte < 128 {
         classes[byte] = match byte as u8 {
@@ -184,34 +198,63 @@ fn stands_alone(c: char) -> bool {
         | 0x1B000..=0x1B16F | 0x20000..=0x3FFFF)
 }
 
+/// What a character is to a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Line,
+    Capital,
+    Small,
+    Other,
+}
+
 /// Cuts a run at `_`, and before a capital letter that begins a word.
 fn cut(run: &str, offset: usize, parts: &mut Vec<(usize, usize)>) {
+    if run.is_ascii() {
+        let sort = |byte: u8| match byte {
+            b'_' => Sort::Line,
+            b'A'..=b'Z' => Sort::Capital,
+            b'a'..=b'z' => Sort::Small,
+            _ => Sort::Other,
+        };
+        return cut_at(run.bytes().map(sort).enumerate(), run.len(), offset, parts);
+    }
+    let sort = |c: char| match c {
+        '_' => Sort::Line,
+        c if c.is_uppercase() => Sort::Capital,
+        c if c.is_lowercase() => Sort::Small,
+        _ => Sort::Other,
+    };
+    cut_at(run.char_indices().map(|(at, c)| (at, sort(c))), run.len(), offset, parts);
+}
+
+fn cut_at(
+    characters: impl Iterator<Item = (usize, Sort)>,
+    len: usize,
+    offset: usize,
+    parts: &mut Vec<(usize, usize)>,
+) {
     let mut start = 0;
     let mut end_part = |start: usize, end: usize| {
         if end > start {
             parts.push((offset + start, offset + end));
         }
     };
-    let mut before: Option<char> = None;
-    let mut chars = run.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        if c == '_' {
-            end_part(start, at);
-            start = at + 1;
-        } else if c.is_uppercase() {
-            let begins = match before {
-                Some(before) if before.is_uppercase() => chars.peek().is_some_and(|(_, next)| next.is_lowercase()),
-                Some(before) => before.is_alphanumeric(),
-                None => false,
+    let mut before = Sort::Line;
+    let mut characters = characters.peekable();
+    while let Some((at, sort)) = characters.next() {
+        let begins = sort == Sort::Capital
+            && match before {
+                Sort::Line => false,
+                Sort::Capital => characters.peek().is_some_and(|(_, next)| *next == Sort::Small),
+                Sort::Small | Sort::Other => true,
             };
-            if begins {
-                end_part(start, at);
-                start = at;
-            }
+        if sort == Sort::Line || begins {
+            end_part(start, at);
+            start = if begins { at } else { at + 1 };
         }
-        before = Some(c);
+        before = sort;
     }
-    end_part(start, run.len());
+    end_part(start, len);
 }
 
 #[cfg(test)]

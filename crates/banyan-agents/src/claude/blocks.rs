@@ -1,12 +1,13 @@
 //! Content blocks: taken out of records, and put back.
 
+use std::borrow::Cow;
+
 use banyan_model::{ContentBlock, FunctionCallBlock, ImageBlock, Json, ThinkingBlock, Usage};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::native::{Blocks, is_taken, text_at};
-use crate::rest::{Rest, carried, fields, list, text};
+use crate::outline::{Found, Sought, sought};
+use crate::rest::{Rest, carried, list};
 
 /// A result inside a record of the user.
 pub(super) struct Answer {
@@ -15,73 +16,41 @@ pub(super) struct Answer {
     pub(super) is_error: bool,
 }
 
-/// What a message says that anybody looks at.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct Message<'a> {
-    #[serde(borrow)]
-    pub(super) id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) model: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) stop_reason: Option<&'a RawValue>,
-    #[serde(borrow)]
-    usage: Option<&'a RawValue>,
+sought! {
+    /// What a message says that anybody looks at.
+    pub(super) struct Message<'a> {
+        pub(super) id: Cow<'a, str> = "id",
+        pub(super) model: Cow<'a, str> = "model",
+        content: Found<'a> = "content",
+        pub(super) stop_reason: Cow<'a, str> = "stop_reason",
+        usage: Found<'a> = "usage",
+    }
 }
 
-/// The same of a block, of whatever kind.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Part<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    source: Option<&'a RawValue>,
-    #[serde(borrow)]
-    thinking: Option<&'a RawValue>,
-    #[serde(borrow)]
-    signature: Option<&'a RawValue>,
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_use_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    is_error: Option<&'a RawValue>,
+sought! {
+    /// The same of a block, of whatever kind.
+    struct Part<'a> {
+        kind: Cow<'a, str> = "type",
+        text: Found<'a> = "text",
+        source: Found<'a> = "source",
+        thinking: Found<'a> = "thinking",
+        signature: Found<'a> = "signature",
+        id: Cow<'a, str> = "id",
+        name: Cow<'a, str> = "name",
+        input: Found<'a> = "input",
+        tool_use_id: Cow<'a, str> = "tool_use_id",
+        content: Found<'a> = "content",
+        is_error: bool = "is_error",
+    }
 }
 
-/// Where a picture has its data.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Data<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    media_type: Option<&'a RawValue>,
-    #[serde(borrow)]
-    data: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Tokens<'a> {
-    #[serde(borrow)]
-    input_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    output_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    cache_read_input_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    cache_creation_input_tokens: Option<&'a RawValue>,
+sought! {
+    /// Where a picture has its data.
+    struct Data<'a> {
+        kind: Cow<'a, str> = "type",
+        media_type: Cow<'a, str> = "media_type",
+        data: Found<'a> = "data",
+    }
 }
 
 /// Takes text, pictures, thinking and calls out of a message; what else is there stays.
@@ -89,23 +58,23 @@ pub(super) fn take<'a>(message: &Message<'a>, rest: &mut Rest<'a>) -> Vec<Conten
     take_content(message.content, rest)
 }
 
-fn take_content<'a>(content: Option<&'a RawValue>, rest: &mut Rest<'a>) -> Vec<ContentBlock> {
+fn take_content<'a>(content: Option<Found<'a>>, rest: &mut Rest<'a>) -> Vec<ContentBlock> {
     if let Some(text) = rest.take_text(content) {
         return vec![ContentBlock::text(text)];
     }
-    list(content).into_iter().filter_map(|part| take_block(&fields(Some(part)), rest)).collect()
+    list(content).filter_map(|part| take_block(Part::of(Some(part)), rest)).collect()
 }
 
-fn take_block<'a>(part: &Part<'a>, rest: &mut Rest<'a>) -> Option<ContentBlock> {
-    match text(part.kind).as_ref() {
+fn take_block<'a>(part: Part<'a>, rest: &mut Rest<'a>) -> Option<ContentBlock> {
+    match part.kind.as_deref()? {
         "text" => rest.take_text(part.text).map(ContentBlock::text),
         "image" => {
-            let source: Data<'a> = fields(part.source);
-            if text(source.kind) != "base64" {
+            let source = Data::of(part.source);
+            if source.kind.as_deref() != Some("base64") {
                 return None;
             }
             let data = rest.take_text(source.data)?;
-            let mime = text(source.media_type).into_owned();
+            let mime = source.media_type.unwrap_or_default().into_owned();
             Some(ContentBlock::Image(ImageBlock { mime, data, attachment_id: None }))
         }
         "thinking" => {
@@ -117,7 +86,8 @@ fn take_block<'a>(part: &Part<'a>, rest: &mut Rest<'a>) -> Option<ContentBlock> 
             if let Some(input) = part.input {
                 rest.take(input);
             }
-            let (id, function_id) = (text(part.id).into_owned(), text(part.name).into_owned());
+            let said = |text: Option<Cow<'_, str>>| text.unwrap_or_default().into_owned();
+            let (id, function_id) = (said(part.id), said(part.name));
             let arguments = part.input.map(carried).unwrap_or_default();
             Some(ContentBlock::FunctionCall(FunctionCallBlock { id, function_id, arguments }))
         }
@@ -127,29 +97,31 @@ fn take_block<'a>(part: &Part<'a>, rest: &mut Rest<'a>) -> Option<ContentBlock> 
 
 /// Takes the results out of a message of the user.
 pub(super) fn take_answers<'a>(message: &Message<'a>, rest: &mut Rest<'a>) -> Vec<Answer> {
-    let take = |part: &'a RawValue| {
-        let part: Part<'a> = fields(Some(part));
-        (text(part.kind) == "tool_result").then(|| Answer {
-            call: text(part.tool_use_id).into_owned(),
+    let take = |part: Found<'a>| {
+        let part = Part::of(Some(part));
+        (part.kind.as_deref() == Some("tool_result")).then(|| Answer {
+            call: part.tool_use_id.unwrap_or_default().into_owned(),
             content: take_content(part.content, rest),
-            is_error: part.is_error.is_some_and(|is_error| is_error.get() == "true"),
+            is_error: part.is_error == Some(true),
         })
     };
-    list(message.content).into_iter().filter_map(take).collect()
+    list(message.content).filter_map(take).collect()
 }
 
 /// What a response used.
 pub(super) fn usage(message: &Message<'_>) -> Option<Usage> {
-    let tokens: Tokens<'_> = fields(Some(message.usage?));
-    let number = |value: Option<&RawValue>| value.and_then(|value| value.get().parse().ok());
-    Some(Usage {
-        input: number(tokens.input_tokens),
-        output: number(tokens.output_tokens),
-        cache_read: number(tokens.cache_read_input_tokens),
-        cache_write: number(tokens.cache_creation_input_tokens),
-        reasoning: None,
-        cost_usd: None,
-    })
+    let mut usage = Usage::default();
+    for (name, value) in message.usage?.fields() {
+        let count = u64::sought(value);
+        match name.as_ref() {
+            "input_tokens" => usage.input = count,
+            "output_tokens" => usage.output = count,
+            "cache_read_input_tokens" => usage.cache_read = count,
+            "cache_creation_input_tokens" => usage.cache_write = count,
+            _ => {}
+        }
+    }
+    Some(usage)
 }
 
 /// Puts blocks back where they were taken from. None if they do not fit any more.

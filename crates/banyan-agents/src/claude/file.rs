@@ -12,6 +12,7 @@ use super::read::{Reading, own_session};
 use super::record::{Envelope, looks_own, number};
 use crate::files::{files_below, sources_of};
 use crate::lines::{Between, Lines, without_bom};
+use crate::outline::Outline;
 use crate::telling::{Telling, parse};
 use crate::{Head, Mark, Problem, Sink, Source, Stamp, session_id};
 
@@ -108,8 +109,8 @@ fn name_of(path: &Path, first: &str) -> Name {
     }
     let folder = path.parent().filter(|folder| folder.ends_with("subagents")).and_then(Path::parent);
     let folder = folder.and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned);
-    let said = serde_json::from_str::<Envelope<'_>>(first).ok();
-    let said = said.and_then(|envelope| envelope.session_id.map(|id| id.to_string()));
+    let outline = Outline::of(first).ok();
+    let said = outline.and_then(|first| Some(Envelope::of(Some(first.root())).session_id?.into_owned()));
     let parent = folder.or(said);
     let native = parent.as_ref().map_or_else(|| stem.clone(), |parent| format!("{parent}.{stem}"));
     Name { native, parent }
@@ -158,7 +159,7 @@ fn first_record(path: &Path) -> Result<String, Problem> {
     let mut bytes = Vec::new();
     while reader.read_until(b'\n', &mut bytes).map_err(failed)? > 0 {
         let text = String::from_utf8_lossy(without_bom(&bytes)).into_owned();
-        if serde_json::from_str::<Envelope<'_>>(&text).is_ok() {
+        if Outline::of(&text).is_ok() {
             return Ok(text);
         }
         bytes.clear();
@@ -186,7 +187,8 @@ fn old_title(path: &Path, reading: &mut Reading) -> Result<(), Problem> {
             continue;
         }
         for line in String::from_utf8_lossy(&beginning).lines() {
-            let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(line) else { break };
+            let Ok(outline) = Outline::of(line) else { break };
+            let envelope = Envelope::of(Some(outline.root()));
             let (Some(summary), Some(leaf)) = (&envelope.summary, &envelope.leaf_uuid) else { break };
             if reading.known.get(number(leaf)).is_some_and(|(chat, _)| chat == 0) {
                 telling.head.title = summary.to_string();

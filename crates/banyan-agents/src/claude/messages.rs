@@ -1,6 +1,8 @@
 //! The records of the tree: what each becomes.
 
-use banyan_model::{AgentMessage, ContentBlock, CustomMessage, EntryId, FunctionResultMessage, Json, UserMessage};
+use std::borrow::Cow;
+
+use banyan_model::{AgentMessage, ContentBlock, CustomMessage, EntryId, FunctionResultMessage, UserMessage};
 
 use super::blocks::{self, Message};
 use super::chat::Response;
@@ -9,6 +11,7 @@ use super::record::{Envelope, number};
 use crate::build::Place;
 use crate::lines::Line;
 use crate::native::{self, Left};
+use crate::outline::Found;
 use crate::rest::{self, Rest};
 use crate::{COMPACTION, Problem, Sink, entry_id};
 
@@ -26,7 +29,7 @@ pub(super) struct Spot<'a> {
     pub(super) parent: Option<EntryId>,
     pub(super) line: &'a Line<'a>,
     /// The line without what we added.
-    pub(super) text: &'a str,
+    pub(super) record: Found<'a>,
 }
 
 impl Reading {
@@ -38,17 +41,14 @@ impl Reading {
         message: &Message<'_>,
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
-        let Spot { at, uuid, id, parent, line, text } = spot;
+        let Spot { at, uuid, id, parent, line, record } = spot;
         let told = self.told;
         let chat = &mut self.chats[at];
-        let message_id = match rest::text(message.id).into_owned() {
-            id if id.is_empty() => uuid.to_owned(),
-            id => id,
-        };
-        let mut rest = Rest::new(text);
+        let message_id = message.id.as_deref().filter(|id| !id.is_empty()).unwrap_or(uuid).to_owned();
+        let mut rest = Rest::new(record);
         let mut content = blocks::take(message, &mut rest);
         let mut error = None;
-        if envelope.is_api_error_message.is_some_and(|is_error| is_error.get() == "true") {
+        if envelope.is_api_error_message == Some(true) {
             let text = |block: &ContentBlock| match block {
                 ContentBlock::Text(block) => block.text.clone(),
                 _ => String::new(),
@@ -60,13 +60,12 @@ impl Reading {
                 chat.state.calls.insert(call.id.clone(), call.function_id.clone());
             }
         }
-        let model = rest::text(message.model).into_owned();
+        let model = message.model.clone().unwrap_or_default().into_owned();
         if !model.is_empty() && model != "<synthetic>" {
             chat.telling.model(&model);
         }
         let usage = blocks::usage(message);
-        let stop = message.stop_reason.filter(|stop| rest::is_text(stop));
-        let stop = stop.map(|stop| rest::text(Some(stop)).into_owned());
+        let stop = message.stop_reason.clone().map(Cow::into_owned);
         let goes_on = chat.response.as_ref().is_some_and(|open| open.message == message_id);
         if !goes_on {
             chat.flush(told, sink)?;
@@ -114,9 +113,9 @@ impl Reading {
         envelope: &Envelope<'_>,
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
-        let Spot { at, uuid, id, mut parent, line, text } = spot;
-        let message: Message<'_> = rest::fields(envelope.message);
-        let mut rest = Rest::new(text);
+        let Spot { at, uuid, id, mut parent, line, record } = spot;
+        let message = Message::of(envelope.message);
+        let mut rest = Rest::new(record);
         let answers = blocks::take_answers(&message, &mut rest);
         let content = blocks::take(&message, &mut rest);
         let mut details = if answers.is_empty() { None } else { envelope.tool_use_result };
@@ -190,10 +189,10 @@ impl Reading {
         envelope: &Envelope<'_>,
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
-        let Spot { at, uuid, id, parent, line, text } = spot;
-        let mut rest = Rest::new(text);
-        let rendered = rest::list(envelope.rendered).into_iter();
-        let content = rendered.flat_map(|shown| blocks::take(&rest::fields(Some(shown)), &mut rest)).collect();
+        let Spot { at, uuid, id, parent, line, record } = spot;
+        let mut rest = Rest::new(record);
+        let rendered = rest::list(envelope.rendered);
+        let content = rendered.flat_map(|shown| blocks::take(&Message::of(Some(shown)), &mut rest)).collect();
         let timestamp = self.chats[at].state.at;
         let custom_type = "claude.attachment".to_owned();
         let message =
@@ -208,8 +207,8 @@ impl Reading {
 
     /// A record that is no message.
     pub(super) fn other(&mut self, spot: Spot<'_>, kind: &str, sink: &mut dyn Sink) -> Result<(), Problem> {
-        let Spot { at, uuid, id, parent, line, text } = spot;
-        let Ok(data) = Json::vouched(text) else {
+        let Spot { at, uuid, id, parent, line, record } = spot;
+        let Some(data) = record.json() else {
             sink.note(note(line, "the record is too deep or too odd to be kept", true));
             if let Some(parent) = parent {
                 self.place(at, uuid, &parent);

@@ -1,6 +1,8 @@
 //! One file, line by line.
 
-use banyan_model::{EntryId, Json, SessionId};
+use std::borrow::Cow;
+
+use banyan_model::{EntryId, SessionId};
 
 use super::blocks::Message;
 use super::chat::{Chat, Known, State};
@@ -9,7 +11,8 @@ use super::record::{Envelope, number};
 use crate::build::{Place, millis};
 use crate::lines::{Line, Taken};
 use crate::native;
-use crate::rest::{self, Text, without_own};
+use crate::outline::{Found, Outline};
+use crate::rest::without_own;
 use crate::telling::Telling;
 use crate::{Note, Problem, Sink, entry_id, session_id};
 
@@ -45,22 +48,27 @@ impl Reading {
         if self.stuck.is_some() {
             return Ok(Taken::Yes);
         }
-        let envelope: Envelope<'_> = match serde_json::from_str(&line.text) {
-            Ok(envelope) => envelope,
-            Err(error) => return Ok(Taken::NotARecord(error.to_string())),
+        let outline = match Outline::of(&line.text) {
+            Ok(outline) => outline,
+            Err(why) => return Ok(Taken::NotARecord(why)),
         };
+        let envelope = Envelope::of(Some(outline.root()));
         if line.glued && !envelope.is_whole() {
             return Ok(Taken::is_a_part());
         }
         if envelope.own.is_none() {
-            self.record_or_aside(&envelope, line, &line.text, sink)?;
+            self.record_or_aside(&envelope, line, outline.root(), sink)?;
             return Ok(Taken::Yes);
         }
         // What we added is no part of the record.
         let text = without_own(&line.text).unwrap_or_else(|| line.text.clone().into_owned());
-        match serde_json::from_str::<Envelope<'_>>(&text) {
-            Ok(bare) => self.record_or_aside(&Envelope { own: envelope.own, ..bare }, line, &text, sink)?,
-            Err(error) => return Ok(Taken::NotARecord(error.to_string())),
+        match Outline::of(&text) {
+            Ok(bare) => {
+                let bare = bare.root();
+                let envelope = Envelope { own: envelope.own, ..Envelope::of(Some(bare)) };
+                self.record_or_aside(&envelope, line, bare, sink)?;
+            }
+            Err(why) => return Ok(Taken::NotARecord(why)),
         }
         Ok(Taken::Yes)
     }
@@ -69,13 +77,13 @@ impl Reading {
         &mut self,
         envelope: &Envelope<'_>,
         line: &Line<'_>,
-        text: &str,
+        record: Found<'_>,
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
         self.chats[0].telling.begin(envelope.timestamp.as_deref().and_then(millis), sink)?;
         match envelope.uuid.as_deref() {
-            Some(uuid) => self.record(uuid, envelope, (line, text), sink),
-            None => self.aside(envelope, (line, text), sink),
+            Some(uuid) => self.record(uuid, envelope, (line, record), sink),
+            None => self.aside(envelope, (line, record), sink),
         }
     }
 
@@ -99,7 +107,7 @@ impl Reading {
     fn aside(
         &mut self,
         envelope: &Envelope<'_>,
-        (line, text): (&Line<'_>, &str),
+        (line, record): (&Line<'_>, Found<'_>),
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
         let (told, own) = (self.told, envelope.own.as_ref().map(|marked| &marked.own));
@@ -120,7 +128,7 @@ impl Reading {
         if own.is_some_and(|own| own.made_up) {
             return Ok(());
         }
-        let Ok(data) = Json::vouched(text) else {
+        let Some(data) = record.json() else {
             sink.note(note(line, "the record is too deep or too odd to be kept", true));
             return Ok(());
         };
@@ -154,7 +162,7 @@ impl Reading {
         &mut self,
         uuid: &str,
         envelope: &Envelope<'_>,
-        (line, text): (&Line<'_>, &str),
+        (line, record): (&Line<'_>, Found<'_>),
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
         let name = number(uuid);
@@ -163,9 +171,9 @@ impl Reading {
             return Ok(());
         }
         let is_assistant = envelope.kind() == "assistant";
-        let said: Option<Message<'_>> = is_assistant.then(|| rest::fields(envelope.message));
-        let message_id = rest::text(said.as_ref().and_then(|said| said.id));
-        let Some((at, parent)) = self.place_of(envelope, &message_id, line, sink)? else { return Ok(()) };
+        let said = is_assistant.then(|| Message::of(envelope.message));
+        let message_id = said.as_ref().and_then(|said| said.id.as_deref()).unwrap_or_default();
+        let Some((at, parent)) = self.place_of(envelope, message_id, line, sink)? else { return Ok(()) };
         let told = self.told;
         let chat = &mut self.chats[at];
         if let Some(time) = envelope.timestamp.as_deref().and_then(millis) {
@@ -187,7 +195,7 @@ impl Reading {
         }
         let made = || entry_id(&self.chats[at].telling.head.session, uuid);
         let id = self.own_entry(envelope).unwrap_or_else(made);
-        let spot = Spot { at, uuid, id, parent, line, text };
+        let spot = Spot { at, uuid, id, parent, line, record };
         if let Some(said) = said {
             return self.assistant(spot, envelope, &said, sink);
         }
@@ -291,7 +299,7 @@ impl Reading {
 
 /// What a record says of the whole.
 fn learn(telling: &mut Telling, envelope: &Envelope<'_>, at: i64) {
-    let said = |text: &Option<Text<'_>>| text.as_deref().filter(|text| !text.is_empty()).map(str::to_owned);
+    let said = |text: &Option<Cow<'_, str>>| text.as_deref().filter(|text| !text.is_empty()).map(str::to_owned);
     if !telling.head.metadata.contains_key("cwd")
         && let Some(cwd) = said(&envelope.cwd)
     {
@@ -315,8 +323,8 @@ pub(super) fn note(line: &Line<'_>, what: &str, lost: bool) -> Note {
 
 /// The session of a file that we wrote ourselves.
 pub(super) fn own_session(first: &str, native: &str) -> Option<SessionId> {
-    let envelope: Envelope<'_> = serde_json::from_str(first).ok()?;
-    let marked = envelope.own?;
+    let outline = Outline::of(first).ok()?;
+    let marked = Envelope::of(Some(outline.root())).own?;
     let here = marked.native.as_ref().is_none_or(|named| named == native);
     here.then_some(marked.own.session)
 }

@@ -1,60 +1,40 @@
 //! A line, as far as anybody looks before it is known to matter.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::Own;
 use crate::lines::without_bom;
-use crate::rest::{Text, if_it_fits, if_text};
+use crate::outline::{Found, Outline, Sought, sought};
 
-/// The fields of all kinds of records that decide where a record goes.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Envelope<'a> {
-    #[serde(borrow, default, deserialize_with = "if_text", rename = "type")]
-    pub(super) kind: Option<Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) uuid: Option<Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) parent_uuid: Option<Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) logical_parent_uuid: Option<Text<'a>>,
-    #[serde(default, deserialize_with = "if_it_fits")]
-    pub(super) is_sidechain: Option<bool>,
-    #[serde(default, deserialize_with = "if_it_fits")]
-    pub(super) is_meta: Option<bool>,
-    #[serde(default, deserialize_with = "if_it_fits")]
-    pub(super) is_compact_summary: Option<bool>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) timestamp: Option<Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) session_id: Option<Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) cwd: Option<Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) version: Option<Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) git_branch: Option<Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) custom_title: Option<Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) ai_title: Option<Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) summary: Option<Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    pub(super) leaf_uuid: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    pub(super) rendered: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(super) message: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(super) tool_use_result: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(super) is_api_error_message: Option<&'a RawValue>,
-    #[serde(default, rename = "x_banyan")]
-    pub(super) own: Option<Marked>,
+sought! {
+    /// The fields of all kinds of records that decide where a record goes.
+    pub(super) struct Envelope<'a> {
+        pub(super) kind: Cow<'a, str> = "type",
+        pub(super) uuid: Cow<'a, str> = "uuid",
+        pub(super) parent_uuid: Cow<'a, str> = "parentUuid",
+        pub(super) logical_parent_uuid: Cow<'a, str> = "logicalParentUuid",
+        pub(super) is_sidechain: bool = "isSidechain",
+        pub(super) is_meta: bool = "isMeta",
+        pub(super) is_compact_summary: bool = "isCompactSummary",
+        pub(super) timestamp: Cow<'a, str> = "timestamp",
+        pub(super) session_id: Cow<'a, str> = "sessionId",
+        pub(super) cwd: Cow<'a, str> = "cwd",
+        pub(super) version: Cow<'a, str> = "version",
+        pub(super) git_branch: Cow<'a, str> = "gitBranch",
+        pub(super) custom_title: Cow<'a, str> = "customTitle",
+        pub(super) ai_title: Cow<'a, str> = "aiTitle",
+        pub(super) summary: Cow<'a, str> = "summary",
+        pub(super) leaf_uuid: Cow<'a, str> = "leafUuid",
+        pub(super) rendered: Found<'a> = "rendered",
+        pub(super) message: Found<'a> = "message",
+        pub(super) tool_use_result: Found<'a> = "toolUseResult",
+        pub(super) is_api_error_message: bool = "isApiErrorMessage",
+        pub(super) own: Marked = "x_banyan",
+    }
 }
 
 /// Our own mark, and the session that we wrote it into: the agent copies lines when it forks.
@@ -64,6 +44,12 @@ pub(super) struct Marked {
     pub(super) own: Own,
     #[serde(default)]
     pub(super) native: Option<String>,
+}
+
+impl Sought<'_> for Marked {
+    fn sought(value: Found<'_>) -> Option<Self> {
+        value.read()
+    }
 }
 
 impl Envelope<'_> {
@@ -84,10 +70,13 @@ pub(super) fn looks_own(beginning: &[u8]) -> bool {
         return false;
     }
     let first = without_bom(beginning).split(|byte| *byte == b'\n').next().unwrap_or_default();
-    match serde_json::from_slice::<Envelope<'_>>(first) {
-        Ok(first) => first.kind.is_some() && (first.session_id.is_some() || first.leaf_uuid.is_some()),
+    match std::str::from_utf8(first).ok().and_then(|first| Outline::of(first).ok()) {
+        Some(first) => {
+            let first = Envelope::of(Some(first.root()));
+            first.kind.is_some() && (first.session_id.is_some() || first.leaf_uuid.is_some())
+        }
         // A first line that is longer than what was looked at.
-        Err(_) => has(b"\"sessionId\"") && has(b"\"parentUuid\""),
+        None => has(b"\"sessionId\"") && has(b"\"parentUuid\""),
     }
 }
 

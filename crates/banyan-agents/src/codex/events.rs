@@ -4,27 +4,19 @@ use std::borrow::Cow;
 
 use banyan_model::{EntryId, Usage};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::Own;
+use crate::outline::{Found, sought};
 
-/// An event, as far as anybody looks.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(super) kind: Cow<'a, str>,
-    #[serde(borrow)]
-    info: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-    num_turns: Option<u64>,
-    x_banyan: Option<Own>,
-}
-
-#[derive(Deserialize)]
-struct Failure {
-    message: String,
+sought! {
+    /// An event, as far as anybody looks.
+    pub(super) struct Event<'a> {
+        kind: Cow<'a, str> = "type",
+        info: Found<'a> = "info",
+        error: Found<'a> = "error",
+        num_turns: u64 = "num_turns",
+        x_banyan: Own = "x_banyan",
+    }
 }
 
 #[derive(Deserialize)]
@@ -71,6 +63,10 @@ impl TokenUsage {
 }
 
 impl Event<'_> {
+    pub(super) fn kind(&self) -> &str {
+        self.kind.as_deref().unwrap_or_default()
+    }
+
     /// Whether we wrote it as a part of a response.
     pub(super) fn is_own(&self) -> bool {
         self.x_banyan.is_some()
@@ -83,21 +79,20 @@ impl Event<'_> {
 
     /// Why the turn failed, if it did.
     pub(super) fn failure(&self) -> Option<String> {
-        if self.kind != "task_complete" {
+        if self.kind() != "task_complete" {
             return None;
         }
-        let failure: Failure = serde_json::from_str(self.error?.get()).ok()?;
-        Some(failure.message)
+        Some(self.error?.get("message")?.text()?.into_owned())
     }
 
     /// How many tokens there were so far, and what the last response used.
     pub(super) fn count(&self) -> Option<(u64, Usage)> {
-        let count: Count = serde_json::from_str(self.info?.get()).ok()?;
+        let count: Count = self.info?.read()?;
         Some((count.total_token_usage.total_tokens, count.last_token_usage.usage()))
     }
 
     /// How many turns are taken back.
     pub(super) fn rolled_back(&self) -> u64 {
-        self.num_turns.filter(|_| self.kind == "thread_rolled_back").unwrap_or_default()
+        self.num_turns.filter(|_| self.kind() == "thread_rolled_back").unwrap_or_default()
     }
 }

@@ -1,12 +1,14 @@
 //! Response items: what is said and called, taken out of them.
 
+use std::borrow::Cow;
+
 use banyan_model::{ContentBlock, FunctionCallBlock, Json, ThinkingBlock};
 use serde::Deserialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::native::picture;
-use crate::rest::{Rest, carried, fields, is_text, list, text};
+use crate::outline::{Found, Outline, sought};
+use crate::rest::{Rest, carried, list, text};
 
 /// What an item is to a conversation.
 pub(super) enum Item {
@@ -36,70 +38,48 @@ const TAGS: &[&str] = &[
 ];
 const AGENTS_MD: &str = "# AGENTS.md instructions";
 
-/// The fields of all kinds of items that anybody looks at.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Fields<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    call_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    summary: Option<&'a RawValue>,
-    #[serde(borrow)]
-    encrypted_content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    action: Option<&'a RawValue>,
-    #[serde(borrow)]
-    output: Option<&'a RawValue>,
-    #[serde(borrow, rename = "internal_chat_message_metadata_passthrough")]
-    passthrough: Option<&'a RawValue>,
+sought! {
+    /// The fields of all kinds of items that anybody looks at.
+    struct Fields<'a> {
+        kind: Cow<'a, str> = "type",
+        role: Cow<'a, str> = "role",
+        name: Cow<'a, str> = "name",
+        call_id: Cow<'a, str> = "call_id",
+        content: Found<'a> = "content",
+        summary: Found<'a> = "summary",
+        encrypted_content: Found<'a> = "encrypted_content",
+        arguments: Found<'a> = "arguments",
+        input: Found<'a> = "input",
+        action: Found<'a> = "action",
+        output: Found<'a> = "output",
+        passthrough: Found<'a> = "internal_chat_message_metadata_passthrough",
+    }
 }
 
-/// The same of a part of a content.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Part<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    image_url: Option<&'a RawValue>,
+sought! {
+    /// The same of a part of a content.
+    struct Part<'a> {
+        kind: Cow<'a, str> = "type",
+        text: Found<'a> = "text",
+        image_url: Found<'a> = "image_url",
+    }
 }
 
-/// What an output that is an object says.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Output<'a> {
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    success: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Passthrough<'a> {
-    #[serde(borrow)]
-    content_item_kinds: Option<&'a RawValue>,
+sought! {
+    /// What an output that is an object says.
+    struct Output<'a> {
+        content: Found<'a> = "content",
+        success: bool = "success",
+    }
 }
 
 /// Takes out of an item what a message has a place for. The item stands in the record that `rest` is of.
-pub(super) fn take<'a>(item: &'a str, rest: &mut Rest<'a>) -> Item {
-    let Ok(item) = serde_json::from_str::<Fields<'a>>(item) else { return Item::Other };
-    match text(item.kind).as_ref() {
-        "message" if text(item.role) == "assistant" => Item::Assistant(take_content(item.content, rest)),
+pub(super) fn take<'a>(item: Found<'a>, rest: &mut Rest<'a>) -> Item {
+    let item = Fields::of(Some(item));
+    match item.kind.as_deref().unwrap_or_default() {
+        "message" if item.role.as_deref() == Some("assistant") => {
+            Item::Assistant(take_content(item.content, rest))
+        }
         "message" => {
             let context = context_of(&item);
             let content = take_content(item.content, rest);
@@ -111,77 +91,79 @@ pub(super) fn take<'a>(item: &'a str, rest: &mut Rest<'a>) -> Item {
         "reasoning" => Item::Assistant(vec![take_reasoning(&item, rest)]),
         "function_call" => {
             let arguments = take_arguments(item.arguments, rest);
-            call_of(&item, text(item.name).into_owned(), arguments)
+            call_of(item.call_id, item.name, arguments)
         }
         "custom_tool_call" => {
             let input = rest.take_text(item.input).unwrap_or_default();
             let arguments = Json::of(&json!({ "input": input })).unwrap_or_default();
-            call_of(&item, text(item.name).into_owned(), arguments)
+            call_of(item.call_id, item.name, arguments)
         }
-        "local_shell_call" if item.call_id.is_some_and(is_text) => {
+        "local_shell_call" if item.call_id.is_some() => {
             if let Some(action) = item.action {
                 rest.take(action);
             }
-            call_of(&item, "local_shell".to_owned(), item.action.map(carried).unwrap_or_default())
+            let arguments = item.action.map(carried).unwrap_or_default();
+            call_of(item.call_id, Some("local_shell".into()), arguments)
         }
-        "function_call_output" | "custom_tool_call_output" => take_output(&item, rest),
+        "function_call_output" | "custom_tool_call_output" => take_output(item, rest),
         _ => Item::Other,
     }
 }
 
-fn call_of(item: &Fields<'_>, function_id: String, arguments: Json) -> Item {
-    let id = text(item.call_id).into_owned();
+fn call_of(id: Option<Cow<'_, str>>, function: Option<Cow<'_, str>>, arguments: Json) -> Item {
+    let [id, function_id] = [id, function].map(|text| text.unwrap_or_default().into_owned());
     Item::Assistant(vec![ContentBlock::FunctionCall(FunctionCallBlock { id, function_id, arguments })])
 }
 
 /// Takes text and pictures out of a list of content items; what else is there stays.
-fn take_content<'a>(content: Option<&'a RawValue>, rest: &mut Rest<'a>) -> Vec<ContentBlock> {
+fn take_content<'a>(content: Option<Found<'a>>, rest: &mut Rest<'a>) -> Vec<ContentBlock> {
     if let Some(text) = rest.take_text(content) {
         return vec![ContentBlock::text(text)];
     }
-    let take = |part: &'a RawValue| {
-        let part: Part<'a> = fields(Some(part));
-        match text(part.kind).as_ref() {
+    let take = |part: Found<'a>| {
+        let part = Part::of(Some(part));
+        match part.kind.as_deref()? {
             "input_text" | "output_text" | "text" => rest.take_text(part.text).map(ContentBlock::text),
             "input_image" => {
-                let found = picture(&text(part.image_url))?;
-                rest.take_text(part.image_url);
+                let url = part.image_url?;
+                let found = picture(&url.text()?)?;
+                rest.take(url);
                 Some(found)
             }
             _ => None,
         }
     };
-    list(content).into_iter().filter_map(take).collect()
+    list(content).filter_map(take).collect()
 }
 
 fn take_reasoning<'a>(item: &Fields<'a>, rest: &mut Rest<'a>) -> ContentBlock {
     let signature = rest.take_text(item.encrypted_content);
-    let said = [item.summary, item.content].into_iter().map(list).find(|parts| !parts.is_empty());
-    let parts: Vec<Part<'a>> = said.into_iter().flatten().map(|part| fields(Some(part))).collect();
-    let text = match parts.as_slice() {
-        [part] => rest.take_text(part.text).unwrap_or_default(),
-        parts => parts.iter().map(|part| text(part.text)).collect::<Vec<_>>().join("\n\n"),
+    let parts = |said| list(said).map(|part| Part::of(Some(part)).text).collect::<Vec<_>>();
+    let said = [item.summary, item.content].into_iter().map(parts).find(|parts| !parts.is_empty());
+    let text = match said.unwrap_or_default().as_slice() {
+        [part] => rest.take_text(*part).unwrap_or_default(),
+        parts => parts.iter().map(|part| text(*part)).collect::<Vec<_>>().join("\n\n"),
     };
     ContentBlock::Thinking(ThinkingBlock { text, signature })
 }
 
 /// Arguments are JSON in a string. One that has blanks in it stays as it is spelled.
-fn take_arguments<'a>(spelled: Option<&'a RawValue>, rest: &mut Rest<'a>) -> Json {
+fn take_arguments<'a>(spelled: Option<Found<'a>>, rest: &mut Rest<'a>) -> Json {
     let text = text(spelled);
-    let Ok(arguments) = Json::from_text(&text) else {
+    let Some(arguments) = Outline::of_any(&text).and_then(|outline| outline.root().json()) else {
         return Json::of(text.as_ref()).unwrap_or_default();
     };
-    if arguments.get() == text {
-        rest.take_text(spelled);
+    if let Some(spelled) = spelled.filter(|_| arguments.get() == text) {
+        rest.take(spelled);
     }
     arguments
 }
 
-fn take_output<'a>(item: &Fields<'a>, rest: &mut Rest<'a>) -> Item {
-    let call = text(item.call_id).into_owned();
-    if item.output.is_some_and(|output| output.get().starts_with('{')) {
-        let output: Output<'a> = fields(item.output);
-        let is_error = output.success.is_some_and(|success| success.get() == "false");
+fn take_output<'a>(item: Fields<'a>, rest: &mut Rest<'a>) -> Item {
+    let call = item.call_id.unwrap_or_default().into_owned();
+    if item.output.is_some_and(|output| output.spelled().starts_with('{')) {
+        let output = Output::of(item.output);
+        let is_error = output.success == Some(false);
         return Item::Result { call, content: take_content(output.content, rest), is_error };
     }
     let content = take_content(item.output, rest);
@@ -214,14 +196,12 @@ fn failed(text: &str) -> bool {
 
 /// What kind of context a message of the user or the developer is; none if the human typed it.
 fn context_of(item: &Fields<'_>) -> Option<String> {
-    let parts = list(item.content);
-    let first = parts.first().map(|part| fields::<Part<'_>>(Some(part)).text);
+    let first = list(item.content).next().map(|part| Part::of(Some(part)).text);
     let named = tag_of(&text(first.unwrap_or(item.content)));
-    let role = text(item.role);
+    let role = item.role.as_deref().unwrap_or_default();
     if role == "user" {
-        let passthrough: Passthrough<'_> = fields(item.passthrough);
-        let kinds = list(passthrough.content_item_kinds);
-        let mut kinds = kinds.into_iter().filter(|kind| is_text(kind)).map(|kind| text(Some(kind))).peekable();
+        let kinds = list(item.passthrough.and_then(|passed| passed.get("content_item_kinds")));
+        let mut kinds = kinds.filter_map(Found::text).peekable();
         let typed = match kinds.peek() {
             Some(_) => kinds.any(|kind| kind.starts_with("user.") || kind == "unknown"),
             None => named.is_none(),
@@ -230,7 +210,7 @@ fn context_of(item: &Fields<'_>) -> Option<String> {
             return None;
         }
     }
-    Some(named.unwrap_or_else(|| if role.is_empty() { "context".to_owned() } else { role.into_owned() }))
+    Some(named.unwrap_or_else(|| if role.is_empty() { "context" } else { role }.to_owned()))
 }
 
 fn tag_of(text: &str) -> Option<String> {

@@ -10,7 +10,6 @@ use banyan_model::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::events::{Event, TokenUsage};
 use super::items::{self, Item};
@@ -18,7 +17,8 @@ use super::response::Response;
 use crate::build::{Place, millis};
 use crate::lines::{Line, Taken};
 use crate::native::{self, Left, take_own, take_text};
-use crate::rest::{Rest, Text, if_it_fits, if_text, without_own};
+use crate::outline::{Found, Outline, sought};
+use crate::rest::{self, Rest, without_own};
 use crate::telling::Telling;
 use crate::{COMPACTION, Own, Problem, Sink, entry_id};
 
@@ -27,26 +27,15 @@ const WAITING: usize = 64;
 /// So many turns back a rollback is understood.
 const TURNS: usize = 64;
 
-/// A line of a rollout. The oldest versions wrote items without anything around them.
-#[derive(Deserialize)]
-pub(super) struct Envelope<'a> {
-    #[serde(borrow, default, deserialize_with = "if_text")]
-    timestamp: Option<Text<'a>>,
-    #[serde(default, deserialize_with = "if_it_fits")]
-    pub(super) ordinal: Option<u64>,
-    #[serde(borrow, default, deserialize_with = "if_text", rename = "type")]
-    pub(super) kind: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    pub(super) payload: Option<&'a RawValue>,
-    #[serde(default)]
-    x_banyan: Option<Own>,
-}
-
-/// Where a line has its item. One without is an item itself.
-#[derive(Deserialize)]
-struct Payload<'a> {
-    #[serde(borrow, default)]
-    payload: Option<&'a RawValue>,
+sought! {
+    /// A line of a rollout. The oldest versions wrote items without anything around them.
+    struct Envelope<'a> {
+        timestamp: Cow<'a, str> = "timestamp",
+        ordinal: u64 = "ordinal",
+        kind: Cow<'a, str> = "type",
+        payload: Found<'a> = "payload",
+        x_banyan: Own = "x_banyan",
+    }
 }
 
 /// What a reading has to remember between two lines.
@@ -106,10 +95,11 @@ impl<'a> Rollout<'a> {
 
     /// Takes a line.
     pub(super) fn line(&mut self, line: &Line<'_>, sink: &mut dyn Sink) -> Result<Taken, Problem> {
-        let envelope: Envelope<'_> = match serde_json::from_str(&line.text) {
-            Ok(envelope) => envelope,
-            Err(error) => return Ok(Taken::NotARecord(error.to_string())),
+        let outline = match Outline::of(&line.text) {
+            Ok(outline) => outline,
+            Err(why) => return Ok(Taken::NotARecord(why)),
         };
+        let envelope = Envelope::of(Some(outline.root()));
         if line.glued && (envelope.timestamp.is_none() || envelope.kind.is_none() || envelope.payload.is_none()) {
             return Ok(Taken::is_a_part());
         }
@@ -118,40 +108,55 @@ impl<'a> Rollout<'a> {
         {
             return Ok(Taken::Yes);
         }
+        if envelope.x_banyan.is_none() {
+            self.record(&envelope, &Record::new(line, outline.root(), &envelope, None), sink)?;
+            return Ok(Taken::Yes);
+        }
+        // What we added is no part of the record. A copy that Codex itself made of our lines is another session.
+        let own = envelope.x_banyan.filter(|_| self.telling.own).and_then(|own| own.entry);
+        let text = without_own(&line.text).unwrap_or_else(|| line.text.clone().into_owned());
+        match Outline::of(&text) {
+            Ok(bare) => {
+                let envelope = Envelope::of(Some(bare.root()));
+                self.record(&envelope, &Record::new(line, bare.root(), &envelope, own), sink)?;
+            }
+            Err(why) => return Ok(Taken::NotARecord(why)),
+        }
+        Ok(Taken::Yes)
+    }
+
+    fn record(
+        &mut self,
+        envelope: &Envelope<'_>,
+        record: &Record<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Problem> {
         if let Some(at) = envelope.timestamp.as_deref().and_then(millis) {
             self.state.at = at;
         }
         self.telling.begin(Some(self.state.at), sink)?;
-        // A copy that Codex itself made of our lines is another session.
-        let own = envelope.x_banyan.filter(|_| self.telling.own).and_then(|own| own.entry);
-        let record = Record { line, own, at: envelope.timestamp.as_deref().unwrap_or_default().to_owned() };
         match (envelope.kind.as_deref(), envelope.payload) {
-            (Some("response_item"), payload) => self.item(&record, payload, sink),
-            (Some("event_msg"), Some(payload)) => self.event(&record, payload, sink),
+            (Some("response_item"), payload) => self.item(record, payload, sink),
+            (Some("event_msg"), Some(payload)) => self.event(record, payload, sink),
             (Some("token_usage_record"), Some(payload)) => {
-                let usage: TokenUsage = serde_json::from_str(payload.get()).unwrap_or_default();
+                let usage: TokenUsage = payload.read().unwrap_or_default();
                 self.state.records = true;
-                self.usage(usage.usage(), &record);
-                self.custom("token_usage_record", &record, sink)?;
+                self.usage(usage.usage(), record);
+                self.custom("token_usage_record", record, sink)?;
                 self.close(sink)
             }
             (Some("turn_context"), Some(payload)) => {
-                #[derive(Deserialize)]
-                struct Model {
-                    model: String,
-                }
-                if let Ok(Model { model }) = serde_json::from_str(payload.get()) {
+                if let Some(model) = payload.get("model").and_then(Found::text) {
                     self.telling.model(&model);
-                    self.state.model = model;
+                    self.state.model = model.into_owned();
                 }
-                self.custom("turn_context", &record, sink)
+                self.custom("turn_context", record, sink)
             }
-            (Some("compacted"), Some(payload)) => self.compacted(&record, payload, sink),
-            (Some(kind), Some(_)) => self.custom(kind, &record, sink),
-            (Some(_), None) => self.item(&record, None, sink),
-            (None, _) => self.custom("record", &record, sink),
-        }?;
-        Ok(Taken::Yes)
+            (Some("compacted"), Some(payload)) => self.compacted(record, payload, sink),
+            (Some(kind), Some(_)) => self.custom(kind, record, sink),
+            (Some(_), None) => self.item(record, None, sink),
+            (None, _) => self.custom("record", record, sink),
+        }
     }
 
     /// The end of the file: tells what is still open.
@@ -169,17 +174,11 @@ impl<'a> Rollout<'a> {
     fn item(
         &mut self,
         record: &Record<'_>,
-        payload: Option<&RawValue>,
+        payload: Option<Found<'_>>,
         sink: &mut dyn Sink,
     ) -> Result<(), Problem> {
-        let text = record.text();
-        let payload = match &text {
-            Cow::Borrowed(_) => payload,
-            Cow::Owned(text) => serde_json::from_str(text).ok().and_then(|Payload { payload }| payload),
-        };
-        let mut rest = Rest::new(&text);
-        let item = items::take(payload.map_or(&text, RawValue::get), &mut rest);
-        match item {
+        let mut rest = Rest::new(record.found);
+        match items::take(payload.unwrap_or(record.found), &mut rest) {
             Item::Assistant(content) => self.response(record, rest.text(), content, sink),
             Item::User(content) => {
                 self.close(sink)?;
@@ -215,17 +214,17 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    fn event(&mut self, record: &Record<'_>, payload: &RawValue, sink: &mut dyn Sink) -> Result<(), Problem> {
+    fn event(&mut self, record: &Record<'_>, payload: Found<'_>, sink: &mut dyn Sink) -> Result<(), Problem> {
         // Most events, and the large ones, only repeat an item.
-        if payload.get().starts_with("{\"type\":\"item_completed\"") {
+        if payload.spelled().starts_with("{\"type\":\"item_completed\"") {
             return self.custom("event_msg", record, sink);
         }
-        let event: Event<'_> = serde_json::from_str(payload.get()).unwrap_or_default();
+        let event = Event::of(Some(payload));
         if let Some(error) = event.failure() {
             self.close(sink)?;
             return self.failed(record, error, sink);
         }
-        match event.kind.as_ref() {
+        match event.kind() {
             "agent_reasoning" if event.is_own() => self.own_thinking(record, event.entry(), sink),
             "token_count" => {
                 if let Some((total, usage)) = event.count().filter(|(total, _)| *total != self.state.total) {
@@ -268,7 +267,8 @@ impl<'a> Rollout<'a> {
         take_own(&mut value["payload"]);
         let text = take_text(&mut value["payload"], "text").unwrap_or_default();
         let thinking = ContentBlock::Thinking(ThinkingBlock { text, signature: None });
-        let record = Record { line: record.line, own: record.own.clone().or(entry), at: record.at.clone() };
+        let own = record.own.clone().or(entry);
+        let record = Record { line: record.line, found: record.found, own, at: record.at };
         self.response(&record, Some(value.to_string()), vec![thinking], sink)
     }
 
@@ -287,18 +287,13 @@ impl<'a> Rollout<'a> {
             agent: None,
             timestamp: self.state.at,
         });
-        self.message(record, Rest::new(&record.text()).text(), &message, sink)
+        self.message(record, Rest::new(record.found).text(), &message, sink)
     }
 
-    fn compacted(&mut self, record: &Record<'_>, payload: &RawValue, sink: &mut dyn Sink) -> Result<(), Problem> {
+    fn compacted(&mut self, record: &Record<'_>, payload: Found<'_>, sink: &mut dyn Sink) -> Result<(), Problem> {
         self.close(sink)?;
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Compacted {
-            message: String,
-        }
-        let Compacted { message } = serde_json::from_str(payload.get()).unwrap_or_default();
-        let Some(details) = record.json() else { return self.custom("compacted", record, sink) };
+        let message = rest::text(payload.get("message")).into_owned();
+        let Some(details) = record.found.json() else { return self.custom("compacted", record, sink) };
         let message = AgentMessage::Custom(CustomMessage {
             custom_type: COMPACTION.to_owned(),
             content: vec![ContentBlock::text(message)],
@@ -324,7 +319,7 @@ impl<'a> Rollout<'a> {
 
     /// A record that is no message.
     fn custom(&mut self, kind: &str, record: &Record<'_>, sink: &mut dyn Sink) -> Result<(), Problem> {
-        let Some(data) = record.json() else {
+        let Some(data) = record.found.json() else {
             sink.note(record.note("the record is too deep or too odd to be kept"));
             return Ok(());
         };
@@ -341,7 +336,7 @@ impl<'a> Rollout<'a> {
     pub(super) fn entry_id(&self, record: &Record<'_>) -> EntryId {
         let made = || {
             // Lines that follow our own may have the numbers of lines that we left out.
-            let apart = if self.telling.own { record.at.as_str() } else { "" };
+            let apart = if self.telling.own { record.at } else { "" };
             entry_id(&self.session, &format!("{}:{}{apart}", self.id, record.line.number))
         };
         record.own.clone().unwrap_or_else(made)
@@ -369,19 +364,16 @@ impl<'a> Rollout<'a> {
 /// A line, and the entry that we wrote it for.
 pub(super) struct Record<'a> {
     pub(super) line: &'a Line<'a>,
+    /// The record as it is, without what we added.
+    found: Found<'a>,
     pub(super) own: Option<EntryId>,
-    pub(super) at: String,
+    /// When it was written, as it says.
+    at: &'a str,
 }
 
-impl Record<'_> {
-    /// The record as it is, without what we added.
-    fn json(&self) -> Option<Json> {
-        Json::vouched(&self.text()).ok()
-    }
-
-    /// The same as text.
-    fn text(&self) -> Cow<'_, str> {
-        without_own(&self.line.text).map_or_else(|| Cow::Borrowed(self.line.text.as_ref()), Cow::Owned)
+impl<'a> Record<'a> {
+    fn new(line: &'a Line<'a>, found: Found<'a>, envelope: &'a Envelope<'a>, own: Option<EntryId>) -> Self {
+        Self { line, found, own, at: envelope.timestamp.as_deref().unwrap_or_default() }
     }
 
     fn note(&self, what: &str) -> crate::Note {

@@ -189,7 +189,7 @@ impl Indexer {
                     self.writer.remove(number, &entry.wanted.entry_id);
                 }
                 // What is lost or says nothing that can be read is not found.
-                let Some(said) = fetched.and_then(|fetched| Said::of(&fetched.body).ok()) else { continue };
+                let Some(said) = fetched.and_then(|fetched| Said::of(&fetched).ok()) else { continue };
                 if said.text.is_empty() {
                     continue;
                 }

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use banyan_model::{AgentMessage, ContentBlock, Error, Json, Role};
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use banyan_model::{AgentMessage, ContentBlock, CustomPayload, Error, Json, Origin, Role};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-use crate::bodies::Body;
+use crate::bodies::{Body, Fetched};
 
 /// What is indexed of an entry.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -25,13 +25,16 @@ const LAST: usize = 16 << 10;
 const MOST: usize = 1 << 20;
 
 impl Said {
-    pub(super) fn of(body: &Body) -> Result<Self, Error> {
+    pub(super) fn of(entry: &Fetched) -> Result<Self, Error> {
         let mut said = Self::default();
-        match body {
+        match &entry.body {
             Body::Message(message) => said.message(&message.parse()?),
+            Body::Custom(custom) if is_record(custom, entry.origin.as_ref()) => {
+                read(&custom.data, What::Sentences, &mut said)?;
+            }
             Body::Custom(custom) => {
                 said.put(&custom.custom_type);
-                values(&custom.data, &mut said)?;
+                read(&custom.data, What::Everything, &mut said)?;
             }
         }
         Ok(said)
@@ -62,7 +65,7 @@ impl Said {
                     self.tool(&call.function_id);
                     // Arguments are JSON by their type, so this only fails when they nest too deep to be read.
                     let before = self.text.len();
-                    if values(&call.arguments, self).is_err() {
+                    if read(&call.arguments, What::Everything, self).is_err() {
                         self.text.truncate(before);
                     }
                 }
@@ -99,18 +102,49 @@ impl Said {
     }
 }
 
-/// Puts the keys and values of JSON. Texts are taken as they are, not as JSON spells them.
-fn values(json: &Json, said: &mut Said) -> Result<(), Error> {
+/// Whether it is a record of the agent that the session comes from, kept as it is: its type begins with the agent's name.
+fn is_record(custom: &CustomPayload, origin: Option<&Origin>) -> bool {
+    let agent = custom.custom_type.split_once('.').map(|(agent, _)| agent);
+    agent.zip(origin).is_some_and(|(agent, origin)| origin.has(agent))
+}
+
+/// Puts what JSON says. Texts are taken as they are, not as JSON spells them.
+fn read(json: &Json, what: What, said: &mut Said) -> Result<(), Error> {
     let mut reader = serde_json::Deserializer::from_str(json.get());
-    Values(said)
+    Reading { what, said }
         .deserialize(&mut reader)
         .map_err(|error| Error::storage(format!("stored JSON cannot be read: {error}")))
 }
 
-/// Takes what a value says while it is read, without making a value of it first.
-struct Values<'s>(&'s mut Said);
+/// What is taken of JSON.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// Its keys and values.
+    Everything,
+    /// Texts of several words. An agent's records are mostly bookkeeping, far more of it than was ever said, and nobody looks for
+    /// that: names of fields, ids, counts and settings.
+    Sentences,
+}
 
-impl<'de> DeserializeSeed<'de> for Values<'_> {
+/// Takes what a value says while it is read, without making a value of it first.
+struct Reading<'s> {
+    what: What,
+    said: &'s mut Said,
+}
+
+impl Reading<'_> {
+    fn inner(&mut self) -> Reading<'_> {
+        Reading { what: self.what, said: &mut *self.said }
+    }
+
+    fn number(self, number: &dyn fmt::Display) {
+        if self.what == What::Everything {
+            self.said.put(&number.to_string());
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Reading<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -118,7 +152,7 @@ impl<'de> DeserializeSeed<'de> for Values<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Values<'_> {
+impl<'de> Visitor<'de> for Reading<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,22 +160,28 @@ impl<'de> Visitor<'de> for Values<'_> {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        self.0.put(text);
+        // Not every script has blanks between words.
+        let parted = |byte: u8| byte.is_ascii_whitespace() || !byte.is_ascii();
+        if self.what == What::Everything || text.trim_ascii().bytes().any(parted) {
+            self.said.put(text);
+        }
         Ok(())
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<(), E> {
-        self.0.put(&number.to_string());
+        self.number(&number);
         Ok(())
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<(), E> {
-        self.0.put(&number.to_string());
+        self.number(&number);
         Ok(())
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<(), E> {
-        self.0.put(&Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default());
+        if let Some(number) = Number::from_f64(number) {
+            self.number(&number);
+        }
         Ok(())
     }
 
@@ -153,16 +193,22 @@ impl<'de> Visitor<'de> for Values<'_> {
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
-        while values.next_element_seed(Values(&mut *self.0))?.is_some() {}
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut values: A) -> Result<(), A::Error> {
+        while values.next_element_seed(self.inner())?.is_some() {}
         Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        while fields.next_key_seed(Values(&mut *self.0))?.is_some() {
-            fields.next_value_seed(Values(&mut *self.0))?;
+    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<(), A::Error> {
+        loop {
+            let more = match self.what {
+                What::Everything => fields.next_key_seed(self.inner())?.is_some(),
+                What::Sentences => fields.next_key::<IgnoredAny>()?.is_some(),
+            };
+            if !more {
+                return Ok(());
+            }
+            fields.next_value_seed(self.inner())?;
         }
-        Ok(())
     }
 }
 
@@ -176,7 +222,39 @@ mod tests {
     use super::*;
 
     fn said(message: serde_json::Value) -> Said {
-        Said::of(&Body::Message(Raw::vouched(&message.to_string()))).unwrap()
+        let body = Body::Message(Raw::vouched(&message.to_string()));
+        Said::of(&Fetched { body, origin: None }).unwrap()
+    }
+
+    fn said_of_custom(custom_type: &str, origin: Option<serde_json::Value>) -> String {
+        let data = json!({
+            "type": "event_msg", "id": "7f-e2", "tokens": 12, "n": -1.5, "note": " one ", "nothing": null,
+            "payload": { "message": "two words", "list": ["数据库", "naïve", "x\ty"] }
+        });
+        let body =
+            Body::Custom(CustomPayload { custom_type: custom_type.to_owned(), data: Json::of(&data).unwrap() });
+        let origin = origin.map(|origin| Origin::vouched(&origin.to_string()).unwrap());
+        Said::of(&Fetched { body, origin }).unwrap().text
+    }
+
+    #[test]
+    fn of_an_agents_own_record_only_the_sentences_are_taken() {
+        let sentences = "two words\n数据库\nnaïve\nx\ty";
+        assert_eq!(said_of_custom("codex.event_msg", Some(json!({"codex": 12}))), sentences);
+    }
+
+    #[test]
+    fn of_other_custom_entries_everything_is_taken() {
+        let everything = "type\nevent_msg\nid\n7f-e2\ntokens\n12\nn\n-1.5\nnote\n one \nnothing\npayload\nmessage\n\
+                          two words\nlist\n数据库\nnaïve\nx\ty";
+        for (custom_type, origin) in [
+            ("mine", None),
+            ("codex.note", None),
+            ("codex", Some(json!({"codex": 1}))),
+            ("my.note", Some(json!({"codex": 1}))),
+        ] {
+            assert_eq!(said_of_custom(custom_type, origin), format!("{custom_type}\n{everything}"));
+        }
     }
 
     #[test]

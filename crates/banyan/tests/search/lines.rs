@@ -154,7 +154,7 @@ fn an_index_of_an_older_version_is_made_anew() {
     let dir = store.close();
     let path = dir.path().join(".banyan/index/search/meta.json");
     let meta = fs::read_to_string(&path).unwrap();
-    let older = meta.replace("\\\"version\\\":2", "\\\"version\\\":1");
+    let older = meta.replace("\\\"version\\\":3", "\\\"version\\\":2");
     assert_ne!(older, meta);
     fs::write(path, older).unwrap();
     let (store, warnings) = open_hearing_warnings(dir.path());
