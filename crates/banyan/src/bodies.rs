@@ -52,6 +52,15 @@ pub(crate) struct Fetched {
     pub(crate) origin: Option<Origin>,
 }
 
+/// What an entry says, as it stands in the log.
+pub(crate) struct Spelled<'a> {
+    /// The type of custom data; none of a message.
+    pub(crate) custom_type: Option<Cow<'a, str>>,
+    /// The JSON of the message or of the data.
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) origin: Option<Cow<'a, str>>,
+}
+
 /// Lines that were read, as parts of longer stretches.
 struct Lines {
     stretches: Vec<Vec<u8>>,
@@ -125,6 +134,16 @@ impl Wanted {
         self.full.filter(|_| self.live.is_none() && self.grown.is_empty() && self.origin.is_none())
     }
 
+    /// Whether one line says all of it.
+    fn is_one_line(&self) -> bool {
+        self.full.is_some() && self.live.is_none() && self.grown.is_empty() && other_origin(self).is_none()
+    }
+
+    /// The lines that say it.
+    fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.full.into_iter().chain(self.grown.iter().copied()).chain(other_origin(self))
+    }
+
     /// How many bytes are to be read for it.
     pub(crate) fn bytes(&self) -> usize {
         self.full.iter().chain(&self.grown).map(|place| place.len as usize).sum()
@@ -151,6 +170,36 @@ impl Wanted {
             Body::Custom(custom) => (None, Some(custom), None),
         };
         MessageItem { entry_id: self.entry_id, message, custom, origin, elided: false }
+    }
+}
+
+impl<'a> Spelled<'a> {
+    fn message(text: &'a str) -> Self {
+        Self { custom_type: None, text: Cow::Borrowed(text), origin: None }
+    }
+
+    fn of(fetched: &'a Fetched) -> Self {
+        let origin = fetched.origin.as_ref().map(|origin| Cow::Borrowed(origin.text()));
+        match &fetched.body {
+            Body::Message(message) => Self { origin, ..Self::message(message.get()) },
+            Body::Custom(custom) => Self {
+                custom_type: Some(Cow::Borrowed(&custom.custom_type)),
+                text: Cow::Borrowed(custom.data.get()),
+                origin,
+            },
+        }
+    }
+
+    fn into_fetched(self) -> Fetched {
+        // What we stored is as we write JSON, and a checksum says that it still is.
+        let body = match self.custom_type {
+            None => Body::Message(Raw::vouched(&self.text)),
+            Some(custom_type) => Body::Custom(CustomPayload {
+                custom_type: custom_type.into_owned(),
+                data: Json::from_written(&self.text),
+            }),
+        };
+        Fetched { body, origin: self.origin.and_then(|origin| Origin::stored(&origin)) }
     }
 }
 
@@ -182,11 +231,8 @@ impl Store {
             Some(Fetched { body: Body::Message(message), origin: None })
         };
         let mut fetched: Vec<Option<Fetched>> = wanted().map(recent).collect();
-        let missing = || wanted().zip(&fetched).filter(|(_, found)| found.is_none()).map(|(it, _)| it);
-        let places: Vec<Place> = missing()
-            .flat_map(|it| it.full.into_iter().chain(it.grown.iter().copied()).chain(other_origin(it)))
-            .collect();
-        let mut lines = self.lines(sources, &places)?;
+        let missing = wanted().zip(&fetched).filter(|(_, found)| found.is_none()).map(|(it, _)| it);
+        let mut lines = self.lines(sources, &missing.flat_map(Wanted::places).collect::<Vec<_>>())?;
         for (it, found) in wanted().zip(&mut fetched).filter(|(_, found)| found.is_none()) {
             *found = self.assemble(it, &mut lines)?;
             if let (Some(place), Some(Fetched { body: Body::Message(message), .. })) = (it.plain(), &found) {
@@ -194,6 +240,26 @@ impl Store {
             }
         }
         Ok(fetched)
+    }
+
+    /// Gives what entries say to `visit`, in their order, without making copies of it; none for one whose content is lost. For
+    /// those who look at very many entries once.
+    pub(crate) fn each_spelled<E: From<Error>>(
+        &self,
+        sources: &[Source],
+        wanted: &[&Wanted],
+        mut visit: impl FnMut(usize, Option<Spelled<'_>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut lines =
+            self.lines(sources, &wanted.iter().copied().flat_map(Wanted::places).collect::<Vec<_>>())?;
+        for (at, it) in wanted.iter().enumerate() {
+            if it.is_one_line() {
+                visit(at, self.spelled_in(lines.take())?)?;
+            } else {
+                visit(at, self.assemble(it, &mut lines)?.as_ref().map(Spelled::of))?;
+            }
+        }
+        Ok(())
     }
 
     /// The entry that a line puts as it came from elsewhere; none if the line is of another kind.
@@ -213,7 +279,7 @@ impl Store {
     /// Makes an entry of its lines, which come next.
     fn assemble(&self, wanted: &Wanted, lines: &mut Lines) -> Result<Option<Fetched>, Error> {
         let full = match wanted.full {
-            Some(_) => self.body_in(lines.take())?,
+            Some(_) => self.spelled_in(lines.take())?.map(Spelled::into_fetched),
             None => None,
         };
         let grown: Vec<Option<Vec<Addition>>> = wanted.grown.iter().map(|_| additions(lines.take())).collect();
@@ -221,7 +287,7 @@ impl Store {
         if let Some(message) = &wanted.live {
             return Ok(Some(Fetched { body: Body::Message(Raw::of(message.as_ref())?), origin }));
         }
-        let Some((mut body, own_origin)) = full else { return Ok(None) };
+        let Some(Fetched { mut body, origin: own_origin }) = full else { return Ok(None) };
         if wanted.origin.is_some() && wanted.origin == wanted.full {
             origin = own_origin;
         }
@@ -234,13 +300,12 @@ impl Store {
         Ok(Some(Fetched { body, origin }))
     }
 
-    /// What a full record says, and its origin. `None` when it, or content that it names, is damaged.
-    pub(crate) fn body_in(&self, line: &[u8]) -> Result<Option<(Body, Option<Origin>)>, Error> {
+    /// What a full record says. `None` when it, or content that it names, is damaged.
+    fn spelled_in<'a>(&self, line: &'a [u8]) -> Result<Option<Spelled<'a>>, Error> {
         if let Some(message) = record::plain_message(line) {
-            return Ok(Some((Body::Message(Raw::vouched(message)), None)));
+            return Ok(Some(Spelled::message(message)));
         }
         let Ok(head) = Head::parse(line) else { return Ok(None) };
-        let origin = head.origin(line);
         if let HeadKind::Legacy(_) = head.kind {
             return Ok(legacy_body(line));
         }
@@ -253,22 +318,19 @@ impl Store {
                 Err(_) => return Ok(None),
             }
         };
-        let body = match &head.kind {
-            HeadKind::Custom { custom_type, .. } => {
-                let data = Json::vouched(&text)?;
-                Body::Custom(CustomPayload { custom_type: custom_type.clone().into_owned(), data })
-            }
+        let origin = head.origin.and_then(|place| std::str::from_utf8(line.get(place)?).ok()).map(Cow::Borrowed);
+        let custom_type = match head.kind {
+            HeadKind::Custom { custom_type, .. } => Some(Cow::Owned(custom_type.into_owned())),
             HeadKind::EntryPut(entry) if !entry.kind.is_message() => {
-                let data = Json::vouched(&text)?;
-                Body::Custom(CustomPayload { custom_type: entry.custom_type.clone().unwrap_or_default(), data })
+                Some(Cow::Owned(entry.custom_type.unwrap_or_default()))
             }
             HeadKind::Message { .. }
             | HeadKind::Updated { .. }
             | HeadKind::Settled { .. }
-            | HeadKind::EntryPut(_) => Body::Message(Raw::vouched(&text)),
+            | HeadKind::EntryPut(_) => None,
             _ => return Ok(None),
         };
-        Ok(Some((body, origin)))
+        Ok(Some(Spelled { custom_type, text, origin }))
     }
 
     /// Content by its hash.
@@ -363,17 +425,17 @@ pub(crate) fn additions(line: &[u8]) -> Option<Vec<Addition>> {
     }
 }
 
-fn legacy_body(line: &[u8]) -> Option<(Body, Option<Origin>)> {
+fn legacy_body(line: &[u8]) -> Option<Spelled<'static>> {
     use banyan_core::record::LegacyRecord as L;
     let stored = record::parse_full(line).ok()?;
     let entry = match stored.record {
         StoredRecord::Legacy(L::Entry(entry) | L::Append(entry, _)) => entry,
         _ => return None,
     };
-    Some(match entry {
-        SessionEntry::Message(entry) => (Body::Message(entry.message), entry.origin),
-        SessionEntry::Custom(entry) => {
-            (Body::Custom(CustomPayload { custom_type: entry.custom_type, data: entry.data }), entry.origin)
-        }
-    })
+    let owned = |text: &str| Cow::Owned(text.to_owned());
+    let (custom_type, text) = match &entry {
+        SessionEntry::Message(entry) => (None, owned(entry.message.get())),
+        SessionEntry::Custom(entry) => (Some(owned(&entry.custom_type)), owned(entry.data.get())),
+    };
+    Some(Spelled { custom_type, text, origin: entry.origin().map(|origin| owned(origin.text())) })
 }

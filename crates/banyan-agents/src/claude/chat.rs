@@ -30,8 +30,9 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn remember(&mut self, uuid: &str, entry: &EntryId) {
-        match self.recent.iter_mut().rev().find(|(known, _)| **known == *uuid) {
+    /// `is_new` says that the record was not there before, so that it need not be looked for.
+    pub(super) fn remember(&mut self, uuid: &str, entry: &EntryId, is_new: bool) {
+        match self.recent.iter_mut().rev().find(|(known, _)| !is_new && **known == *uuid) {
             Some((_, at)) => at.clone_from(entry),
             None => self.recent.push_back((uuid.into(), entry.clone())),
         }
@@ -141,8 +142,9 @@ impl Known {
         self.0.get(&uuid).map(|(chat, entry)| (*chat as usize, entry))
     }
 
-    pub(super) fn put(&mut self, uuid: u128, chat: usize, entry: &EntryId) {
+    /// Says whether it was not known before.
+    pub(super) fn put(&mut self, uuid: u128, chat: usize, entry: &EntryId) -> bool {
         let chat = u32::try_from(chat).unwrap_or(u32::MAX);
-        self.0.insert(uuid, (chat, entry.clone()));
+        self.0.insert(uuid, (chat, entry.clone())).is_none()
     }
 }

@@ -148,7 +148,7 @@ impl Reading {
         // Whatever follows the newest record goes behind this.
         if let Some(last) = chat.state.last.clone() {
             let was_leaf = chat.leaf.is_some();
-            chat.state.remember(&last, &id);
+            chat.state.remember(&last, &id, false);
             self.known.put(number(&last), 0, &id);
             if was_leaf && envelope.leaf_uuid.as_deref() == Some(last.as_str()) {
                 chat.leaf = None;
@@ -283,9 +283,9 @@ impl Reading {
 
     /// Whatever follows this record goes behind this entry.
     pub(super) fn place(&mut self, at: usize, uuid: &str, entry: &EntryId) {
-        self.known.put(number(uuid), at, entry);
+        let is_new = self.known.put(number(uuid), at, entry);
         let state = &mut self.chats[at].state;
-        state.remember(uuid, entry);
+        state.remember(uuid, entry, is_new);
         state.last = Some(uuid.to_owned());
     }
 

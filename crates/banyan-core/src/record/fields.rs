@@ -47,11 +47,11 @@ impl<'a> Fields<'a> {
         fields
     }
 
-    /// The message of a line that is written as we write it and holds nothing else.
-    pub(super) fn plain_message(line: &'a [u8]) -> Option<&'a [u8]> {
+    /// Where the message begins in a line that is written as we write it and holds nothing else.
+    pub(super) fn plain_message(line: &'a [u8]) -> Option<usize> {
         let (fields, _) = Self::scan_start(line)?;
         let ours = fields.version == Some(b"1") && fields.type_name == Some(b"\"message\"");
-        line.get(fields.body.filter(|_| ours)?)
+        fields.body.filter(|_| ours).map(|body| body.start)
     }
 
     /// The fields that every line begins with, if they are written as we write them, and where the scan is then.

@@ -185,8 +185,10 @@ pub fn body_text<'a>(line: &'a [u8], head: &Head<'_>) -> Option<&'a str> {
 /// The message on a line that has nothing beside it, as most lines are. For any other line [`Head::parse`] tells more.
 pub fn plain_message(line: &[u8]) -> Option<&str> {
     let line = without_line_feed(line);
+    // Most often told by its beginning, so it comes before the checksum of all of it.
+    let from = Fields::plain_message(line)?;
     match crc::check(line) {
-        Check::Holds(covered) => std::str::from_utf8(Fields::plain_message(&line[..covered])?).ok(),
+        Check::Holds(covered) => std::str::from_utf8(line.get(from..covered)?).ok(),
         Check::Differs | Check::Missing => None,
     }
 }

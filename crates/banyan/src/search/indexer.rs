@@ -19,6 +19,11 @@ pub(super) const EVERY: Duration = Duration::from_millis(250);
 const EVERY_WHILE_BUSY: Duration = Duration::from_secs(5);
 /// More commits a second are very much.
 const BUSY: f64 = 1000.0;
+/// The same while entries come by the thousand, as they do when sessions are imported. What is not visible yet when a store is
+/// closed is indexed again, so it is not too long.
+const EVERY_WHILE_MANY: Duration = Duration::from_secs(2);
+/// So many entries at a time.
+const MANY: u64 = 10_000;
 /// How long nothing is tried after a failure.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// So many sessions are remembered between batches.
@@ -50,6 +55,8 @@ pub(super) struct Indexer {
     pub(super) complete: bool,
     /// Whether anything was changed since the last commit.
     pub(super) dirty: bool,
+    /// How many entries were indexed since then.
+    pub(super) indexed: u64,
     pub(super) committed_at: Instant,
     courtesy: Courtesy,
 }
@@ -169,6 +176,7 @@ fn open(store: &Weak<Store>, search: &Arc<Search>) -> Result<Indexer, Trouble> {
         position,
         complete,
         dirty: progress.is_none(),
+        indexed: 0,
         committed_at: Instant::now(),
         courtesy: Courtesy { since: Instant::now(), heard, worked: Instant::now(), busy: false },
     })
@@ -222,6 +230,7 @@ impl Indexer {
             self.writer.commit(self.position, self.complete)?;
             self.index.refresh()?;
             self.dirty = false;
+            self.indexed = 0;
             self.new_forks.clear();
             if self.known.len() > MOST_KNOWN {
                 self.known.clear();
@@ -237,7 +246,15 @@ impl Indexer {
 
     /// After which time what is new is made visible while there is more to come.
     pub(super) fn due(&self) -> Duration {
-        if self.courtesy.busy && !self.search.awaited() { EVERY_WHILE_BUSY } else { EVERY * 2 }
+        if self.search.awaited() {
+            EVERY * 2
+        } else if self.courtesy.busy {
+            EVERY_WHILE_BUSY
+        } else if self.indexed > MANY {
+            EVERY_WHILE_MANY
+        } else {
+            EVERY * 2
+        }
     }
 
     /// Lets writers go first. While very much is written, this thread works a small part of the time, and catches up

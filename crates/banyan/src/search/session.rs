@@ -183,17 +183,16 @@ impl Indexer {
                 return Err(Trouble::Stopped);
             }
             let wanted: Vec<&Wanted> = entries.iter().map(|entry| &entry.wanted).collect();
-            let fetched = store.fetch(&plan.sources, &wanted)?;
-            for (entry, fetched) in entries.iter().zip(fetched) {
+            store.each_spelled(&plan.sources, &wanted, |at, spelled| -> Result<(), Trouble> {
+                let entry = &entries[at];
                 if !entry.is_new {
                     self.writer.remove(number, &entry.wanted.entry_id);
                 }
                 // What is lost or says nothing that can be read is not found.
-                let Some(said) = fetched.and_then(|fetched| Said::of(&fetched).ok()) else { continue };
-                if said.text.is_empty() {
-                    continue;
-                }
-                self.writer.add(&Document {
+                let said = spelled.and_then(|spelled| Said::of(&spelled).ok());
+                let Some(said) = said.filter(|said| !said.text.is_empty()) else { return Ok(()) };
+                self.indexed += 1;
+                Ok(self.writer.add(&Document {
                     session_id: id.clone(),
                     session: number,
                     entry_id: entry.wanted.entry_id.clone(),
@@ -203,8 +202,8 @@ impl Indexer {
                     place: entry.place,
                     text: said.text,
                     tools: said.tools,
-                })?;
-            }
+                })?)
+            })?;
         }
         self.dirty = true;
         Ok(())

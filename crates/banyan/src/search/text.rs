@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use banyan_model::{AgentMessage, ContentBlock, CustomPayload, Error, Json, Origin, Role};
+use banyan_model::{AgentMessage, ContentBlock, Role};
+use memchr::memchr2;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-use crate::bodies::{Body, Fetched};
+use crate::bodies::Spelled;
 
 /// What is indexed of an entry.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -25,16 +26,18 @@ const LAST: usize = 16 << 10;
 const MOST: usize = 1 << 20;
 
 impl Said {
-    pub(super) fn of(entry: &Fetched) -> Result<Self, Error> {
+    pub(super) fn of(entry: &Spelled<'_>) -> Result<Self, serde_json::Error> {
         let mut said = Self::default();
-        match &entry.body {
-            Body::Message(message) => said.message(&message.parse()?),
-            Body::Custom(custom) if is_record(custom, entry.origin.as_ref()) => {
-                read(&custom.data, What::Sentences, &mut said)?;
+        match entry.custom_type.as_deref() {
+            None => said.message(&serde_json::from_str(&entry.text)?),
+            Some(custom_type) if is_record(custom_type, entry.origin.as_deref()) => {
+                if may_have_sentences(&entry.text) {
+                    read(&entry.text, What::Sentences, &mut said)?;
+                }
             }
-            Body::Custom(custom) => {
-                said.put(&custom.custom_type);
-                read(&custom.data, What::Everything, &mut said)?;
+            Some(custom_type) => {
+                said.put(custom_type);
+                read(&entry.text, What::Everything, &mut said)?;
             }
         }
         Ok(said)
@@ -65,7 +68,7 @@ impl Said {
                     self.tool(&call.function_id);
                     // Arguments are JSON by their type, so this only fails when they nest too deep to be read.
                     let before = self.text.len();
-                    if read(&call.arguments, What::Everything, self).is_err() {
+                    if read(call.arguments.get(), What::Everything, self).is_err() {
                         self.text.truncate(before);
                     }
                 }
@@ -102,18 +105,22 @@ impl Said {
     }
 }
 
-/// Whether it is a record of the agent that the session comes from, kept as it is: its type begins with the agent's name.
-fn is_record(custom: &CustomPayload, origin: Option<&Origin>) -> bool {
-    let agent = custom.custom_type.split_once('.').map(|(agent, _)| agent);
-    agent.zip(origin).is_some_and(|(agent, origin)| origin.has(agent))
+/// Whether custom data is a record of the agent that the session comes from, kept as it is: its type begins with the agent's name,
+/// and so does its origin.
+fn is_record(custom_type: &str, origin: Option<&str>) -> bool {
+    let Some((agent, _)) = custom_type.split_once('.') else { return false };
+    let named = origin.and_then(|origin| origin.strip_prefix("{\"")?.strip_prefix(agent));
+    named.is_some_and(|rest| rest.starts_with("\":"))
+}
+
+/// Whether there can be a text of several words in JSON. In most of an agent's records there is none, and they need not be read.
+fn may_have_sentences(json: &str) -> bool {
+    memchr2(b' ', b'\\', json.as_bytes()).is_some() || !json.is_ascii()
 }
 
 /// Puts what JSON says. Texts are taken as they are, not as JSON spells them.
-fn read(json: &Json, what: What, said: &mut Said) -> Result<(), Error> {
-    let mut reader = serde_json::Deserializer::from_str(json.get());
-    Reading { what, said }
-        .deserialize(&mut reader)
-        .map_err(|error| Error::storage(format!("stored JSON cannot be read: {error}")))
+fn read(json: &str, what: What, said: &mut Said) -> Result<(), serde_json::Error> {
+    Reading { what, said }.deserialize(&mut serde_json::Deserializer::from_str(json))
 }
 
 /// What is taken of JSON.
@@ -216,14 +223,12 @@ impl<'de> Visitor<'de> for Reading<'_> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-    use banyan_model::Raw;
     use serde_json::json;
 
     use super::*;
 
     fn said(message: serde_json::Value) -> Said {
-        let body = Body::Message(Raw::vouched(&message.to_string()));
-        Said::of(&Fetched { body, origin: None }).unwrap()
+        Said::of(&Spelled { custom_type: None, text: message.to_string().into(), origin: None }).unwrap()
     }
 
     fn said_of_custom(custom_type: &str, origin: Option<serde_json::Value>) -> String {
@@ -231,10 +236,8 @@ mod tests {
             "type": "event_msg", "id": "7f-e2", "tokens": 12, "n": -1.5, "note": " one ", "nothing": null,
             "payload": { "message": "two words", "list": ["数据库", "naïve", "x\ty"] }
         });
-        let body =
-            Body::Custom(CustomPayload { custom_type: custom_type.to_owned(), data: Json::of(&data).unwrap() });
-        let origin = origin.map(|origin| Origin::vouched(&origin.to_string()).unwrap());
-        Said::of(&Fetched { body, origin }).unwrap().text
+        let (custom_type, origin) = (Some(custom_type.into()), origin.map(|origin| origin.to_string().into()));
+        Said::of(&Spelled { custom_type, text: data.to_string().into(), origin }).unwrap().text
     }
 
     #[test]
