@@ -62,8 +62,8 @@ lint: ## Check formatting and lints
 	cargo clippy --workspace --all-targets -- --deny warnings
 
 bench: ## Measure against peers and write docs/benchmarks.md
-	cargo build --release --package banyan-cli
-	cargo run --release --package banyan-bench
+	cargo build --release --package banyan-cli --package banyan-bench
+	$(TARGET)/release/banyan-bench
 
 soak: ## Crash for a long time, simulated and real (MINUTES=30)
 	cargo build --release --package banyan-cli

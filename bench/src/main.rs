@@ -25,6 +25,7 @@ mod machine;
 mod message_page;
 mod open_directory;
 mod page_frames;
+mod parsing;
 mod portable;
 mod probe;
 mod raw;

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use memchr::memchr2;
+use banyan_model::quote_or_escape;
 
 /// A place in JSON text, moving forward only.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl<'a> Scanner<'a> {
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut pos = start;
     loop {
-        pos += memchr2(b'"', b'\\', bytes.get(pos..)?)?;
+        pos += quote_or_escape(bytes.get(pos..)?)?;
         if bytes[pos] == b'"' {
             return Some(pos);
         }

@@ -122,9 +122,9 @@ pub(crate) fn is_deeper_than(most: usize, json: &[u8]) -> bool {
     false
 }
 
-/// Where the next quote or backslash is. Most strings are short: for them eight bytes at a time are faster than looking for the
-/// fastest way.
-fn quote_or_escape(rest: &[u8]) -> Option<usize> {
+/// Where the next quote or backslash is in a JSON string. Most strings are short: for them eight bytes at a time are faster than
+/// looking for the fastest way.
+pub fn quote_or_escape(rest: &[u8]) -> Option<usize> {
     const SHORT: usize = 64;
     let (mut at, mut ahead) = (0, rest);
     while let Some((eight, after)) = ahead.split_first_chunk::<8>().filter(|_| at < SHORT) {
