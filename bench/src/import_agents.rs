@@ -31,7 +31,7 @@ pub(crate) fn run(bench: &Workbench) -> Outcome<Section> {
     let method = vec![
         "Files of agents: genuine sessions of Codex and Claude Code, repeated with other ids, half of the bytes each, in files of \
          about 2 MB. Both sides read them from the page cache. Seconds are those of the processor, of all threads: a core \
-         parses, in a program of its own before and after the import, and a core imports. The import ends when everything is flushed and the store is closed."
+         parses, in a program of its own before each import, and a core imports. The figures are those of the middle one of three rounds. The import ends when everything is flushed and the store is closed."
             .to_owned(),
         "The index's share is the time of its threads. It follows the import as far as it comes, and goes on with the next command \
          or server."
@@ -43,6 +43,24 @@ pub(crate) fn run(bench: &Workbench) -> Outcome<Section> {
     Ok(Section { rows, method, losing: vec![] })
 }
 
+/// So often is much imported at once.
+const ROUNDS: usize = 3;
+
+/// One of them, and what parsing the same lines took right before it.
+struct Round {
+    parsing: f64,
+    /// The same in this program, with its allocator.
+    in_here: f64,
+    used: Used,
+    took: f64,
+}
+
+impl Round {
+    fn ratio(&self) -> f64 {
+        self.parsing / self.used.seconds.max(1e-9)
+    }
+}
+
 /// Much at once, beside parsing the same lines.
 fn much(bench: &Workbench, banyan: &Path, rows: &mut Vec<Row>) -> Outcome<()> {
     let home = bench.scratch()?;
@@ -52,29 +70,35 @@ fn much(bench: &Workbench, banyan: &Path, rows: &mut Vec<Row>) -> Outcome<()> {
         files.extend(Template::of(agent)?.write(&home.path().join(name), wanted / 2)?);
     }
     let bytes: u64 = files.iter().map(|file| file.metadata().map_or(0, |metadata| metadata.len())).sum();
-    // On the processor, as the import is: on a busy machine the clock would flatter it. Before and after, because the speed of a
-    // shared machine changes.
     let parser = beside_this("parse-lines")?;
-    let mut parsing = parsed_by(&parser, &files)? / 2.0;
-    let before = machine::seconds_of("self")?;
-    let lines = parse_all(&files)?;
-    let in_here = machine::seconds_of("self")? - before;
-    let data = bench.scratch()?;
-    let begun = Instant::now();
-    let child = import(banyan, home.path(), &Into::Directory(data.path()), &["codex", "claude", "--json"])?;
-    let used = watched(child)?;
-    let took = begun.elapsed().as_secs_f64();
-    parsing += parsed_by(&parser, &files)? / 2.0;
+    let mut lines = 0;
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        // On the processor, as the import is: on a busy machine the clock would flatter it.
+        let parsing = parsed_by(&parser, &files)?;
+        let before = machine::seconds_of("self")?;
+        lines = parse_all(&files)?;
+        let in_here = machine::seconds_of("self")? - before;
+        let data = bench.scratch()?;
+        let begun = Instant::now();
+        let child = import(banyan, home.path(), &Into::Directory(data.path()), &["codex", "claude", "--json"])?;
+        let used = watched(child)?;
+        rounds.push(Round { parsing, in_here, used, took: begun.elapsed().as_secs_f64() });
+    }
+    rounds.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+    let spread = rounds.iter().map(|round| format!("{:.2}", round.ratio())).collect::<Vec<_>>().join(", ");
+    let most_kib = rounds.iter().map(|round| round.used.most_kib).max().unwrap_or_default();
+    let round = rounds.swap_remove(ROUNDS / 2);
+    let Round { parsing, in_here, ref used, took } = round;
     let rate = |seconds: f64| format!("{:.0} MB/s", bytes as f64 / 1e6 / seconds.max(1e-9));
-    let ratio = parsing / used.seconds.max(1e-9);
     rows.push(
         Row::shown(
             format!("importing {} MB of Codex and Claude Code, {lines} lines, per core", bytes / 1_000_000),
-            rate(used.seconds),
+            format!("{} (ratios {spread})", rate(used.seconds)),
         )
         .beside(format!("`serde_json` into values {}", rate(parsing)))
-        .ratio(ratio)
-        .target(">= 0.5x", ratio >= 0.5),
+        .ratio(round.ratio())
+        .target(">= 0.5x", round.ratio() >= 0.5),
     );
     let with_ours = in_here / used.seconds.max(1e-9);
     rows.push(
@@ -97,8 +121,8 @@ fn much(bench: &Workbench, banyan: &Path, rows: &mut Vec<Row>) -> Outcome<()> {
     );
     rows.push(Row::shown("the same with it, on the clock", format!("{} ({took:.1} s)", rate(took))));
     rows.push(
-        Row::shown("resident memory of that import, at most", format!("{:.0} MiB", used.most_kib as f64 / 1024.0))
-            .target("<= 300 MiB", used.most_kib <= MOST_KIB),
+        Row::shown("resident memory of these imports, at most", format!("{:.0} MiB", most_kib as f64 / 1024.0))
+            .target("<= 300 MiB", most_kib <= MOST_KIB),
     );
     Ok(())
 }
