@@ -242,8 +242,8 @@ impl Store {
         Ok(fetched)
     }
 
-    /// Gives what entries say to `visit`, in their order, without making copies of it; none for one whose content is lost. For
-    /// those who look at very many entries once.
+    /// Gives what entries say to `visit`, in their order, without making copies of it; none for one whose content is lost or a
+    /// record that an agent kept for itself. For those who look at very many entries once.
     pub(crate) fn each_spelled<E: From<Error>>(
         &self,
         sources: &[Source],
@@ -254,7 +254,9 @@ impl Store {
             self.lines(sources, &wanted.iter().copied().flat_map(Wanted::places).collect::<Vec<_>>())?;
         for (at, it) in wanted.iter().enumerate() {
             if it.is_one_line() {
-                visit(at, self.spelled_in(lines.take())?)?;
+                let line = lines.take();
+                let spelled = if record::holds_kept_record(line) { None } else { self.spelled_in(line)? };
+                visit(at, spelled)?;
             } else {
                 visit(at, self.assemble(it, &mut lines)?.as_ref().map(Spelled::of))?;
             }

@@ -193,6 +193,27 @@ pub fn plain_message(line: &[u8]) -> Option<&str> {
     }
 }
 
+/// Whether custom data is a record that an agent kept for itself, stored so that it can be written again: its type begins with the
+/// agent's name, and so does its origin.
+pub fn is_kept_record(custom_type: &str, origin: Option<&str>) -> bool {
+    let Some((agent, _)) = custom_type.split_once('.') else { return false };
+    let named = origin.and_then(|origin| origin.strip_prefix("{\"")?.strip_prefix(agent));
+    named.is_some_and(|rest| rest.starts_with("\":"))
+}
+
+/// The same of a whole line, for those who pass over such records. Nothing vouches for the line.
+pub fn holds_kept_record(line: &[u8]) -> bool {
+    /// What comes before the data of such a record is shorter, and the origin of a message may be very long.
+    const BEGINNING: usize = 512;
+    let beginning = &line[..line.len().min(BEGINNING)];
+    if memchr::memmem::find(beginning, b",\"custom_type\":\"").is_none() {
+        return false;
+    }
+    let fields = Fields::scan(line, line.len());
+    let origin = fields.origin.and_then(|place| std::str::from_utf8(line.get(place)?).ok());
+    fields.custom_type.and_then(text).is_some_and(|custom_type| is_kept_record(&custom_type, origin))
+}
+
 /// Says what is wrong with a line whose bytes cannot be trusted.
 pub(super) fn damaged(line: &[u8], otherwise: FaultReason) -> LineFault {
     let reason = match std::str::from_utf8(line) {

@@ -394,3 +394,23 @@ proptest! {
         let _ = parse_full_open(&line);
     }
 }
+
+#[test]
+fn a_record_that_an_agent_kept_is_told_by_its_type_and_origin() {
+    let line = |rest: &str| {
+        let start = r#"{"schema_version":1,"seq":2,"time":"2026-11-18T03:39:44.776Z","commit":"000000000001","type":"entry-put","#;
+        format!(r#"{start}"entry_id":"e_1","parent_id":null,"timestamp":1,"revision":0,{rest},"crc":"00000000"}}"#)
+    };
+    let kept = line(r#""origin":{"codex":12},"custom_type":"codex.event_msg","data":{"a":1}"#);
+    assert!(holds_kept_record(kept.as_bytes()));
+    for other in [
+        r#""custom_type":"codex.event_msg","data":1"#,
+        r#""origin":{"codex":12},"custom_type":"codex","data":1"#,
+        r#""origin":{"claude":12},"custom_type":"codex.event_msg","data":1"#,
+        r#""origin":{"codex":12},"custom_type":"cod.event_msg","data":1"#,
+        r#""role":"custom","origin":{"codex":1},"message":{"origin":{"codex":1},"custom_type":"codex.x"}"#,
+        r#""role":"user","message":{"a":1,"origin":{"codex":1},"custom_type":"codex.x"}"#,
+    ] {
+        assert!(!holds_kept_record(line(other).as_bytes()), "{other}");
+    }
+}

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use banyan_core::record;
 use banyan_model::{AgentMessage, ContentBlock, Role};
-use memchr::memchr2;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
 use crate::bodies::Spelled;
@@ -30,14 +30,10 @@ impl Said {
         let mut said = Self::default();
         match entry.custom_type.as_deref() {
             None => said.message(&serde_json::from_str(&entry.text)?),
-            Some(custom_type) if is_record(custom_type, entry.origin.as_deref()) => {
-                if may_have_sentences(&entry.text) {
-                    read(&entry.text, What::Sentences, &mut said)?;
-                }
-            }
+            Some(custom_type) if record::is_kept_record(custom_type, entry.origin.as_deref()) => {}
             Some(custom_type) => {
                 said.put(custom_type);
-                read(&entry.text, What::Everything, &mut said)?;
+                values(&entry.text, &mut said)?;
             }
         }
         Ok(said)
@@ -68,7 +64,7 @@ impl Said {
                     self.tool(&call.function_id);
                     // Arguments are JSON by their type, so this only fails when they nest too deep to be read.
                     let before = self.text.len();
-                    if read(call.arguments.get(), What::Everything, self).is_err() {
+                    if values(call.arguments.get(), self).is_err() {
                         self.text.truncate(before);
                     }
                 }
@@ -105,53 +101,15 @@ impl Said {
     }
 }
 
-/// Whether custom data is a record of the agent that the session comes from, kept as it is: its type begins with the agent's name,
-/// and so does its origin.
-fn is_record(custom_type: &str, origin: Option<&str>) -> bool {
-    let Some((agent, _)) = custom_type.split_once('.') else { return false };
-    let named = origin.and_then(|origin| origin.strip_prefix("{\"")?.strip_prefix(agent));
-    named.is_some_and(|rest| rest.starts_with("\":"))
-}
-
-/// Whether there can be a text of several words in JSON. In most of an agent's records there is none, and they need not be read.
-fn may_have_sentences(json: &str) -> bool {
-    memchr2(b' ', b'\\', json.as_bytes()).is_some() || !json.is_ascii()
-}
-
-/// Puts what JSON says. Texts are taken as they are, not as JSON spells them.
-fn read(json: &str, what: What, said: &mut Said) -> Result<(), serde_json::Error> {
-    Reading { what, said }.deserialize(&mut serde_json::Deserializer::from_str(json))
-}
-
-/// What is taken of JSON.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
-    /// Its keys and values.
-    Everything,
-    /// Texts of several words. An agent's records are mostly bookkeeping, far more of it than was ever said, and nobody looks for
-    /// that: names of fields, ids, counts and settings.
-    Sentences,
+/// Puts the keys and values of JSON. Texts are taken as they are, not as JSON spells them.
+fn values(json: &str, said: &mut Said) -> Result<(), serde_json::Error> {
+    Values(said).deserialize(&mut serde_json::Deserializer::from_str(json))
 }
 
 /// Takes what a value says while it is read, without making a value of it first.
-struct Reading<'s> {
-    what: What,
-    said: &'s mut Said,
-}
+struct Values<'s>(&'s mut Said);
 
-impl Reading<'_> {
-    fn inner(&mut self) -> Reading<'_> {
-        Reading { what: self.what, said: &mut *self.said }
-    }
-
-    fn number(self, number: &dyn fmt::Display) {
-        if self.what == What::Everything {
-            self.said.put(&number.to_string());
-        }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Reading<'_> {
+impl<'de> DeserializeSeed<'de> for Values<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -159,7 +117,7 @@ impl<'de> DeserializeSeed<'de> for Reading<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Reading<'_> {
+impl<'de> Visitor<'de> for Values<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -167,28 +125,22 @@ impl<'de> Visitor<'de> for Reading<'_> {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        // Not every script has blanks between words.
-        let parted = |byte: u8| byte.is_ascii_whitespace() || !byte.is_ascii();
-        if self.what == What::Everything || text.trim_ascii().bytes().any(parted) {
-            self.said.put(text);
-        }
+        self.0.put(text);
         Ok(())
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<(), E> {
-        self.number(&number);
+        self.0.put(&number.to_string());
         Ok(())
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<(), E> {
-        self.number(&number);
+        self.0.put(&number.to_string());
         Ok(())
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<(), E> {
-        if let Some(number) = Number::from_f64(number) {
-            self.number(&number);
-        }
+        self.0.put(&Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default());
         Ok(())
     }
 
@@ -200,22 +152,16 @@ impl<'de> Visitor<'de> for Reading<'_> {
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut values: A) -> Result<(), A::Error> {
-        while values.next_element_seed(self.inner())?.is_some() {}
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
+        while values.next_element_seed(Values(&mut *self.0))?.is_some() {}
         Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<(), A::Error> {
-        loop {
-            let more = match self.what {
-                What::Everything => fields.next_key_seed(self.inner())?.is_some(),
-                What::Sentences => fields.next_key::<IgnoredAny>()?.is_some(),
-            };
-            if !more {
-                return Ok(());
-            }
-            fields.next_value_seed(self.inner())?;
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while fields.next_key_seed(Values(&mut *self.0))?.is_some() {
+            fields.next_value_seed(Values(&mut *self.0))?;
         }
+        Ok(())
     }
 }
 
@@ -241,9 +187,8 @@ mod tests {
     }
 
     #[test]
-    fn of_an_agents_own_record_only_the_sentences_are_taken() {
-        let sentences = "two words\n数据库\nnaïve\nx\ty";
-        assert_eq!(said_of_custom("codex.event_msg", Some(json!({"codex": 12}))), sentences);
+    fn an_agents_own_record_says_nothing() {
+        assert_eq!(said_of_custom("codex.event_msg", Some(json!({"codex": 12}))), "");
     }
 
     #[test]
