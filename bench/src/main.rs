@@ -1,7 +1,7 @@
 //! How fast Banyan is, beside its peers, in one run.
 //!
-//! `cargo run --release -p banyan-bench [-- NAME...] [--quick]`. One file for each kind of work; without names all of
-//! them run, and `docs/benchmarks.md` is written.
+//! `banyan-bench [NAME...] [--quick]`, built by `make bench` along with the programs that it measures. One file for each kind of
+//! work; without names all of them run, and `docs/benchmarks.md` is written.
 
 mod agent_files;
 mod append_one_writer;

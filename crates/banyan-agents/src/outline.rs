@@ -93,20 +93,10 @@ impl<'a> Found<'a> {
         self.of.plain
     }
 
-    pub(crate) fn is_text(self) -> bool {
-        self.spelled().starts_with('"')
-    }
-
     /// The text that it is; none if it is something else.
     pub(crate) fn text(self) -> Option<Cow<'a, str>> {
-        if !self.is_text() {
-            return None;
-        }
-        let spelled = self.spelled();
-        match self.node().escaped {
-            false => Some(Cow::Borrowed(&spelled[1..spelled.len() - 1])),
-            true => serde_json::from_str(spelled).ok().map(Cow::Owned),
-        }
+        let between = self.spelled().strip_prefix('"')?.strip_suffix('"')?;
+        if self.node().escaped { self.read().map(Cow::Owned) } else { Some(Cow::Borrowed(between)) }
     }
 
     /// What a list holds; nothing if it is none.
