@@ -11,7 +11,7 @@ use banyan::{Banyan, Options};
 use banyan_iii::hub::{Hub, HubOptions};
 use banyan_iii::link::{Call, Connection, Engine, Link, Service, function_frame};
 use banyan_iii::wire::{ErrorBody, RegisterTrigger};
-use banyan_iii::worker::{Schemas, Storage, Worker, WorkerOptions};
+use banyan_iii::worker::{Storage, Worker, WorkerOptions};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -23,8 +23,6 @@ pub(crate) const WORD: &str = "bus";
 
 /// The function that does nothing.
 pub(crate) const EMPTY: &str = "bench::empty";
-/// One that does nothing and has the schemas of `session::append`.
-pub(crate) const EMPTY_AS_APPEND: &str = "bench::empty-as-append";
 
 /// A bus, session-manager and a worker that does nothing.
 pub(crate) struct Bus {
@@ -53,7 +51,7 @@ impl Drop for Part {
 
 impl Bus {
     /// Starts everything, with sessions in a directory.
-    pub(crate) fn start(dir: &Path, schemas: Schemas) -> Outcome<Self> {
+    pub(crate) fn start(dir: &Path) -> Outcome<Self> {
         let engine = std::env::var_os("III_ENGINE").map(PathBuf::from);
         let kind = match &engine {
             Some(_) => "a real iii engine".to_owned(),
@@ -64,12 +62,8 @@ impl Bus {
             None => spawn(&["hub".to_owned()])?,
         };
         let mut bus = Self { url, kind, parts: vec![first] };
-        let how = match schemas {
-            Schemas::Full => "full",
-            Schemas::Brief => "brief",
-        };
         for words in [
-            vec!["worker".to_owned(), bus.url.clone(), dir.join("sessions").display().to_string(), how.to_owned()],
+            vec!["worker".to_owned(), bus.url.clone(), dir.join("sessions").display().to_string()],
             vec!["empty".to_owned(), bus.url.clone()],
         ] {
             bus.parts.insert(0, spawn(&words)?.1);
@@ -125,7 +119,7 @@ pub(crate) fn run(words: &[String]) -> Outcome<()> {
             );
             until_told()?;
         }
-        [part, url, dir, how] if part == "worker" => {
+        [part, url, dir] if part == "worker" => {
             let store = Banyan::open(
                 Path::new(dir),
                 Options { may_block: |work| tokio::task::block_in_place(work), ..Options::default() },
@@ -135,7 +129,6 @@ pub(crate) fn run(words: &[String]) -> Outcome<()> {
                 engine: Engine::Url(url.clone()),
                 storage: Storage::Shared { store: store.clone(), dir: dir.into() },
                 seed: None,
-                schemas: if how == "brief" { Schemas::Brief } else { Schemas::Full },
             };
             let worker = runtime.block_on(Worker::start(options, stopped))?;
             println!("ready");
@@ -173,13 +166,7 @@ struct Empty;
 impl Service for Empty {
     fn offers(&self) -> Vec<String> {
         let anything = json!({"type": "object"});
-        let append = banyan::functions().iter().find(|function| function.id == "session::append");
-        let as_append = append.map(|append| {
-            let told = |schema| Schemas::Full.told(schema);
-            let (request, response) = (told(append.request_schema()), told(append.response_schema()));
-            function_frame(EMPTY_AS_APPEND, "Does nothing.", &request, &response)
-        });
-        [function_frame(EMPTY, "Does nothing.", &anything, &anything)].into_iter().chain(as_append).collect()
+        vec![function_frame(EMPTY, "Does nothing.", &anything, &anything)]
     }
 
     fn identity(&self) -> String {

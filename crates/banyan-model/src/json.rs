@@ -1,5 +1,6 @@
 //! JSON that is carried and not looked into: a caller's own values, and stored messages on their way out.
 
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::Error;
-use crate::json_text::{VALUE_DEPTH, compact, quoted};
+use crate::json_text::{VALUE_DEPTH, compact, quote_into};
 
 /// A JSON object supplied by a caller, such as session metadata. Equality ignores the order of keys.
 pub type Object = serde_json::Map<String, serde_json::Value>;
@@ -199,8 +200,26 @@ pub(crate) fn as_it_is<S: Serializer>(json: &str, serializer: S) -> Result<S::Ok
 
 /// Writes a string that may be long.
 pub(crate) fn long_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    if text.len() < LONG { serializer.serialize_str(text) } else { as_it_is(&quoted(text), serializer) }
+    if text.len() < LONG {
+        return serializer.serialize_str(text);
+    }
+    let mut scratch = SCRATCH.take();
+    scratch.clear();
+    quote_into(text, &mut scratch);
+    let written = as_it_is(&scratch, serializer);
+    if scratch.capacity() <= KEPT {
+        SCRATCH.set(scratch);
+    }
+    written
 }
+
+thread_local! {
+    /// Where long texts are quoted, one after another.
+    static SCRATCH: Cell<String> = const { Cell::new(String::new()) };
+}
+
+/// A larger buffer is not kept for the next text.
+const KEPT: usize = 16 << 10;
 
 /// A string that may be long, written as serde_json writes it, several times as fast.
 #[derive(Clone, Copy, Debug)]
@@ -212,7 +231,7 @@ impl Serialize for LongText<'_> {
     }
 }
 
-/// From so many bytes on [`quoted`] is worth its buffer.
+/// From so many bytes on [`quote_into`] is worth a copy.
 const LONG: usize = 256;
 
 impl<T> Serialize for Raw<T> {

@@ -57,9 +57,9 @@ pub(crate) fn compact(text: &str, max_depth: usize) -> Result<Cow<'_, str>, Unre
     Ok(Cow::Owned(out))
 }
 
-/// A string as JSON, byte for byte as serde_json writes it, which looks at one byte at a time.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 16 + 2);
+/// Adds a string as JSON, byte for byte as serde_json writes it, which looks at one byte at a time.
+pub(crate) fn quote_into(text: &str, out: &mut String) {
+    out.reserve(text.len() + text.len() / 16 + 2);
     let mut rest = text;
     out.push('"');
     while let Some((at, byte)) = first_to_escape(rest.as_bytes()) {
@@ -83,7 +83,6 @@ pub(crate) fn quoted(text: &str) -> String {
     }
     out.push_str(rest);
     out.push('"');
-    out
 }
 
 /// The first byte that JSON cannot have in a string as it is.
@@ -193,14 +192,16 @@ fn end_of_number(text: &str, start: usize) -> Result<usize, Unreadable> {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_deeper_than, quoted};
+    use super::{is_deeper_than, quote_into};
 
     #[test]
     fn every_character_that_needs_it_is_escaped_wherever_it_stands() {
         for character in (0..=0x7f_u8).map(char::from) {
             for before in [0, 1, 31, 32, 33, 300] {
                 let text = format!("{}{character}é\n{character}", "x".repeat(before));
-                assert_eq!(quoted(&text), serde_json::to_string(&text).unwrap());
+                let mut quoted = String::new();
+                quote_into(&text, &mut quoted);
+                assert_eq!(quoted, serde_json::to_string(&text).unwrap());
             }
         }
     }

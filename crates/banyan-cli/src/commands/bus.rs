@@ -7,7 +7,7 @@ use std::sync::Arc;
 use banyan::Banyan;
 use banyan_iii::hub::{Hub, HubOptions};
 use banyan_iii::link::Engine;
-use banyan_iii::worker::{Schemas, StartError, Storage, Worker, WorkerOptions};
+use banyan_iii::worker::{StartError, Storage, Worker, WorkerOptions};
 use banyan_server::config::Bus;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -51,19 +51,13 @@ impl OnBuses {
                 tokio::spawn(async move { hub.serve_stream(theirs).await });
                 ours
             }));
-            let options =
-                WorkerOptions { engine: here, storage: shared(), seed: None, schemas: Schemas::default() };
+            let options = WorkerOptions { engine: here, storage: shared(), seed: None };
             // Nobody finds a bus without the functions that it is there for.
             let worker = Worker::start(options, stopped.clone()).await;
             joined.keep(worker.map_err(|error| Failure::trouble("worker/failed", error.to_string()))?);
         }
         if let Some(url) = &bus.engine {
-            let options = WorkerOptions {
-                engine: Engine::Url(url.clone()),
-                storage: shared(),
-                seed: None,
-                schemas: Schemas::default(),
-            };
+            let options = WorkerOptions { engine: Engine::Url(url.clone()), storage: shared(), seed: None };
             let stopped = stopped.clone();
             joined.tasks.push(tokio::spawn(async move {
                 match Worker::start(options, stopped.clone()).await {

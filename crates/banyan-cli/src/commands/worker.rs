@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use banyan::{Banyan, Options};
 use banyan_iii::link::Engine;
-use banyan_iii::worker::{OpenStore, Schemas, StartError, Storage, Worker, WorkerConfig, WorkerOptions, manifest};
+use banyan_iii::worker::{OpenStore, StartError, Storage, Worker, WorkerConfig, WorkerOptions, manifest};
 use banyan_server::config::{Config, Sources};
 use clap::Args;
 use serde_json::{Value, json};
@@ -31,30 +31,9 @@ pub(crate) struct WorkerArgs {
     /// Print what an installer needs to know, and do nothing else
     #[arg(long)]
     manifest: bool,
-    /// How much of its functions' schemas the engine is told. Engines copy them with every call, so brief ones make calls faster
-    #[arg(long, value_name = "HOW", default_value = "full")]
-    schemas: SchemasArg,
     /// What to log: error, warn, info, debug or trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
-}
-
-/// How much of its functions' schemas the engine is told.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum SchemasArg {
-    /// Every field and what it is made of, without remarks
-    Full,
-    /// The fields of requests and responses, without what messages are made of
-    Brief,
-}
-
-impl From<SchemasArg> for Schemas {
-    fn from(arg: SchemasArg) -> Self {
-        match arg {
-            SchemasArg::Full => Self::Full,
-            SchemasArg::Brief => Self::Brief,
-        }
-    }
 }
 
 const EXAMPLES: &str = "\
@@ -92,7 +71,6 @@ pub(crate) fn run(args: &WorkerArgs, globals: &Globals, screen: &mut Screen) -> 
         engine: Engine::Url(url.clone()),
         storage: Storage::Configured(open_store(globals.durability.unwrap_or_default())),
         seed: seed(args, globals),
-        schemas: args.schemas.into(),
     };
     let runtime = runtime()?;
     let mut stop = stop_signal()?;

@@ -8,7 +8,7 @@ use super::entry::Entry;
 use super::fields::Fields;
 use super::message::{Disclosure, HistoryMessage, Speaker, Status, joined_text};
 use super::part::Part;
-use super::parts::{Options, PartMaker, Place};
+use super::parts::{Options, PartMaker, Place, Texts};
 use super::time::iso;
 use crate::body::Body;
 
@@ -67,9 +67,15 @@ pub(crate) struct Opening {
     pub time: i64,
 }
 
-pub(crate) fn assemble(opening: &Opening, entries: &[Entry], options: &Options, standing: Standing) -> Projected {
-    let mut maker = PartMaker::new(options, opening.time);
-    entries.iter().for_each(|entry| maker.take(entry));
+pub(crate) fn assemble(
+    opening: &Opening,
+    entries: &mut [Entry],
+    options: &Options,
+    standing: Standing,
+    texts: Texts,
+) -> Projected {
+    let mut maker = PartMaker::new(options, opening.time, texts);
+    entries.iter_mut().for_each(|entry| maker.take(entry));
     let (mut parts, mut places) = (maker.parts, maker.places);
     display::fill_in(&mut parts);
 
@@ -80,7 +86,10 @@ pub(crate) fn assemble(opening: &Opening, entries: &[Entry], options: &Options, 
     let stated_text: Option<String> = stated.take("text_content");
     let text_content = match opening.role {
         Speaker::User if stated_text.is_none() => {
-            let text = question_text(entries, &parts);
+            let text = match parts.as_mut_slice() {
+                [Part::Text(only)] => Some(std::mem::take(&mut only.text)),
+                _ => question_text(entries, &parts),
+            };
             // A question that is only text is told by its text alone.
             if parts.iter().all(|part| matches!(part, Part::Text(_))) {
                 parts.clear();

@@ -104,7 +104,7 @@ impl HistoryMessage {
     /// The same message as everybody may see it.
     #[must_use]
     pub fn public(mut self) -> Self {
-        self.parts = self.parts.into_iter().map(Part::without_technical_details).collect();
+        self.parts.iter_mut().for_each(Part::remove_technical_details);
         self.more = self.more.without_technical_details();
         self.kept = Fields::default();
         self

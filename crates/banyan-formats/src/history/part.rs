@@ -122,12 +122,12 @@ impl Part {
         Self::from_json(&json_of(&fields))
     }
 
-    /// The same part without what only operators see.
-    pub(crate) fn without_technical_details(self) -> Self {
+    /// Takes out what only operators see.
+    pub(crate) fn remove_technical_details(&mut self) {
         match self {
-            Self::Text(part) => Self::Text(TextPart { more: part.more.without_technical_details(), ..part }),
-            Self::Activity(activity) => Self::Activity(activity.without_technical_details()),
-            Self::Other(json) => Self::Other(without_technical_details(&json)),
+            Self::Text(part) => part.more = part.more.without_technical_details(),
+            Self::Activity(activity) => activity.remove_technical_details(),
+            Self::Other(json) => *json = without_technical_details(json),
         }
     }
 
@@ -198,14 +198,13 @@ impl Activity {
         self.activity_type == "error" || self.results.iter().flatten().any(|result| result.is_error)
     }
 
-    fn without_technical_details(mut self) -> Self {
+    fn remove_technical_details(&mut self) {
         self.technical_details = None;
         self.display_info = self.display_info.as_ref().map(without_technical_details);
         self.more = self.more.without_technical_details();
         for tool in self.tools.iter_mut().flatten() {
             tool.arguments = without_technical_details(&tool.arguments);
         }
-        self
     }
 }
 

@@ -1,5 +1,7 @@
 //! The parts that entries make, in their order.
 
+use std::borrow::Cow;
+
 use banyan_model::{
     AgentMessage, AssistantMessage, AttachmentId, ContentBlock, CustomMessage, ErrorKind, FunctionCallBlock,
     FunctionResultMessage, ImageBlock, Json, Object, StopReason,
@@ -33,12 +35,22 @@ pub struct Place {
     pub block: Option<usize>,
 }
 
+/// What becomes of the texts of entries that parts are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Texts {
+    /// They are copied, because the entries are needed again.
+    Copied,
+    /// They go into the parts.
+    Moved,
+}
+
 /// Makes parts of one entry after another.
 pub(crate) struct PartMaker<'a> {
     options: &'a Options,
+    texts: Texts,
     pub(crate) parts: Vec<Part>,
     pub(crate) places: Vec<Place>,
-    source: String,
+    source: Cow<'static, str>,
     time: i64,
     entry: usize,
     calls: Vec<(String, String)>,
@@ -46,16 +58,16 @@ pub(crate) struct PartMaker<'a> {
 
 impl<'a> PartMaker<'a> {
     /// A maker for entries that follow what was said at this time.
-    pub(crate) fn new(options: &'a Options, time: i64) -> Self {
+    pub(crate) fn new(options: &'a Options, time: i64, texts: Texts) -> Self {
         let (parts, places, calls) = (Vec::new(), Vec::new(), Vec::new());
-        Self { options, parts, places, source: SOMEBODY.to_owned(), time, entry: 0, calls }
+        Self { options, texts, parts, places, source: Cow::Borrowed(SOMEBODY), time, entry: 0, calls }
     }
 
     /// The parts of the next entry.
-    pub(crate) fn take(&mut self, entry: &Entry) {
+    pub(crate) fn take(&mut self, entry: &mut Entry) {
         let first = self.parts.len();
         self.time = entry.time().unwrap_or(self.time);
-        match &entry.body {
+        match &mut entry.body {
             Body::Message(message) => self.message(message, entry.mark.as_ref()),
             Body::Custom(custom) => {
                 if let Some(display) = display_of(custom) {
@@ -72,10 +84,7 @@ impl<'a> PartMaker<'a> {
                 self.change(first, &mark.hidden.part)
             }
             (Disclosure::Operator, _) => {}
-            (Disclosure::Public, _) => {
-                let new = self.parts.split_off(first);
-                self.parts.extend(new.into_iter().map(Part::without_technical_details));
-            }
+            (Disclosure::Public, _) => self.parts[first..].iter_mut().for_each(Part::remove_technical_details),
         }
         self.entry += 1;
     }
@@ -87,27 +96,27 @@ impl<'a> PartMaker<'a> {
         }
     }
 
-    fn message(&mut self, message: &AgentMessage, mark: Option<&Mark>) {
+    fn message(&mut self, message: &mut AgentMessage, mark: Option<&Mark>) {
         match message {
-            AgentMessage::User(message) => self.blocks(&message.content),
+            AgentMessage::User(message) => self.blocks(&mut message.content),
             AgentMessage::Assistant(message) => self.assistant(message),
             AgentMessage::FunctionResult(message) => self.result(message, mark.is_some_and(|mark| mark.joined)),
             AgentMessage::Custom(message) => self.custom(message),
         }
     }
 
-    fn assistant(&mut self, message: &AssistantMessage) {
+    fn assistant(&mut self, message: &mut AssistantMessage) {
         if let Some(name) = message.agent.as_ref().and_then(agent_name) {
-            self.source = name;
+            self.source = Cow::Owned(name);
         }
-        self.blocks(&message.content);
+        self.blocks(&mut message.content);
         if let Some(words) = failure(message) {
             let error = Activity { content: Some(words), ..self.activity("error") };
             self.push(Part::Activity(error), None);
         }
     }
 
-    fn result(&mut self, message: &FunctionResultMessage, joined: bool) {
+    fn result(&mut self, message: &mut FunctionResultMessage, joined: bool) {
         let result = ToolResult {
             name: message.function_id.clone(),
             content: text_of(&message.content),
@@ -121,20 +130,21 @@ impl<'a> PartMaker<'a> {
                 self.push(Part::Activity(activity), None);
             }
         }
-        self.beside_text(&message.content);
+        self.beside_text(&mut message.content);
     }
 
-    fn custom(&mut self, message: &CustomMessage) {
+    fn custom(&mut self, message: &mut CustomMessage) {
         match (message.custom_type.as_str(), &message.details, &message.display) {
             (PART, Some(part), _) => self.push(Part::from_json(part), None),
             (MESSAGE, _, _) => {}
             (own, _, Some(display)) if !display.is_empty() => self.other(own, display.clone(), None),
             (_, _, Some(_)) => {}
             (own, _, None) => {
-                for (at, block) in message.content.iter().enumerate() {
+                for (at, block) in message.content.iter_mut().enumerate() {
                     match block {
                         ContentBlock::Text(block) if !block.text.is_empty() => {
-                            self.other(own, block.text.clone(), Some(at));
+                            let text = self.text(&mut block.text);
+                            self.other(own, text, Some(at));
                         }
                         ContentBlock::Text(_) => {}
                         block => self.block(at, block),
@@ -144,9 +154,9 @@ impl<'a> PartMaker<'a> {
         }
     }
 
-    fn blocks(&mut self, blocks: &[ContentBlock]) {
+    fn blocks(&mut self, blocks: &mut [ContentBlock]) {
         let mut calls: Vec<&FunctionCallBlock> = Vec::new();
-        for (at, block) in blocks.iter().enumerate() {
+        for (at, block) in blocks.iter_mut().enumerate() {
             if let ContentBlock::FunctionCall(call) = block {
                 calls.push(call);
             } else {
@@ -173,12 +183,16 @@ impl<'a> PartMaker<'a> {
         self.push(Part::Activity(activity), None);
     }
 
-    fn block(&mut self, at: usize, block: &ContentBlock) {
+    fn block(&mut self, at: usize, block: &mut ContentBlock) {
         match block {
             ContentBlock::Text(block) if block.text.is_empty() => {}
-            ContentBlock::Text(block) => self.push(Part::text(block.text.clone()), Some(at)),
+            ContentBlock::Text(block) => {
+                let text = self.text(&mut block.text);
+                self.push(Part::text(text), Some(at));
+            }
             ContentBlock::Thinking(block) => {
-                let thought = Activity { content: Some(block.text.clone()), ..self.activity("thought") };
+                let text = self.text(&mut block.text);
+                let thought = Activity { content: Some(text), ..self.activity("thought") };
                 self.push(Part::Activity(thought), Some(at));
             }
             ContentBlock::FunctionCall(call) => self.calls(&[call]),
@@ -192,7 +206,7 @@ impl<'a> PartMaker<'a> {
                 };
                 let activity = Activity { results: Some(vec![result]), ..self.activity("tool_result") };
                 self.push(Part::Activity(activity), None);
-                self.beside_text(&block.content);
+                self.beside_text(&mut block.content);
             }
             ContentBlock::Image(image) => {
                 let picture = json!({"type": "image", "url": self.image_url(image), "alt": null});
@@ -213,7 +227,7 @@ impl<'a> PartMaker<'a> {
     }
 
     /// Whatever a result has besides text is shown after it.
-    fn beside_text(&mut self, blocks: &[ContentBlock]) {
+    fn beside_text(&mut self, blocks: &mut [ContentBlock]) {
         for block in blocks {
             if !matches!(block, ContentBlock::Text(_)) {
                 self.block(0, block);
@@ -221,6 +235,13 @@ impl<'a> PartMaker<'a> {
                     place.block = None;
                 }
             }
+        }
+    }
+
+    fn text(&self, text: &mut String) -> String {
+        match self.texts {
+            Texts::Copied => text.clone(),
+            Texts::Moved => std::mem::take(text),
         }
     }
 
@@ -243,7 +264,7 @@ impl<'a> PartMaker<'a> {
     fn activity(&self, kind: &str) -> Activity {
         Activity {
             activity_type: kind.to_owned(),
-            source: self.source.clone(),
+            source: self.source.clone().into_owned(),
             timestamp: iso(self.time),
             ..Activity::default()
         }

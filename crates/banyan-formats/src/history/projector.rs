@@ -7,7 +7,7 @@ use super::assemble::{Opening, Projected, Standing, assemble, last_text_at};
 use super::entry::Entry;
 use super::identity;
 use super::message::{HistoryMessage, Speaker, Status};
-use super::parts::Options;
+use super::parts::{Options, Texts};
 use crate::body::Body;
 
 /// Makes messages of entries. Holds the newest message only, which the next entry may continue.
@@ -99,7 +99,8 @@ impl Projector {
     pub fn open(&mut self) -> Option<&Projected> {
         let open = self.open.as_mut()?;
         if open.projected.is_none() {
-            open.projected = Some(assemble(&open.opening, &open.entries, &self.options, self.standing));
+            let Open { opening, entries, .. } = &mut *open;
+            open.projected = Some(assemble(opening, entries, &self.options, self.standing, Texts::Copied));
         }
         open.projected.as_ref()
     }
@@ -173,10 +174,10 @@ impl Projector {
         Some(Opening { interaction_id, role, asked_at: self.asked_at, time: self.time })
     }
 
-    fn finished(&self, open: Open) -> Projected {
+    fn finished(&self, mut open: Open) -> Projected {
         let mut projected = match open.projected {
             Some(projected) if self.standing == Standing::Over => projected,
-            _ => assemble(&open.opening, &open.entries, &self.options, Standing::Over),
+            _ => assemble(&open.opening, &mut open.entries, &self.options, Standing::Over, Texts::Moved),
         };
         // Whoever was writing it has not said that it is complete, and now something else follows.
         if projected.message.status == Some(Status::Streaming) {

@@ -13,7 +13,7 @@ use super::identity;
 use super::message::{HistoryMessage, Speaker, joined_text};
 use super::origin::Mark;
 use super::part::{Activity, Part};
-use super::parts::{Options, PartMaker};
+use super::parts::{Options, PartMaker, Texts};
 use super::time::milliseconds;
 
 /// An entry to append.
@@ -76,7 +76,8 @@ impl<'a> Run<'a> {
     }
 
     fn part(&mut self, part: &Part) {
-        let shown = part.clone().without_technical_details();
+        let mut shown = part.clone();
+        shown.remove_technical_details();
         let hidden = differences(&object_of(&shown), &object_of(part));
         let (messages, changes) = match self.typed(&shown) {
             Some(typed) => typed,
@@ -287,12 +288,12 @@ fn block_like(part: &Part) -> Option<ContentBlock> {
 /// The parts that messages make on the way out when their origins say nothing.
 fn parts_made_of(messages: &[AgentMessage]) -> Vec<Part> {
     let options = Options::default();
-    let mut maker = PartMaker::new(&options, 0);
+    let mut maker = PartMaker::new(&options, 0, Texts::Moved);
     for (at, message) in messages.iter().enumerate() {
         let mut mark = Mark::new("", Speaker::Assistant);
         mark.joined = at > 0;
         let origin = mark.into_origin();
-        maker.take(&Entry::of_message("".into(), message.clone(), Some(&origin)));
+        maker.take(&mut Entry::of_message("".into(), message.clone(), Some(&origin)));
     }
     display::fill_in(&mut maker.parts);
     maker.parts

@@ -5,6 +5,7 @@ mod config;
 mod configuration;
 mod cursors;
 mod delivery;
+mod demand;
 mod lanes;
 mod main_session;
 mod manifest;
@@ -13,7 +14,6 @@ mod pace;
 mod relay;
 mod replay;
 mod runtime;
-mod schemas;
 mod service;
 mod source;
 mod status;
@@ -32,7 +32,6 @@ use crate::link::{Engine, Link};
 pub use config::{Adapter, BridgeConfig, FsConfig, WorkerConfig, same_engine};
 pub use manifest::manifest;
 pub use runtime::OpenStore;
-pub use schemas::Schemas;
 
 use runtime::Runtime;
 use service::Sessions;
@@ -45,8 +44,6 @@ pub struct WorkerOptions {
     pub storage: Storage,
     /// The value that its settings begin with, if there is none yet.
     pub seed: Option<Value>,
-    /// How much of its functions' schemas the engine is told.
-    pub schemas: Schemas,
 }
 
 /// What a worker stores sessions in.
@@ -95,6 +92,7 @@ pub enum StartError {
 pub struct Worker {
     sessions: Arc<Sessions>,
     saving: JoinHandle<()>,
+    telling: JoinHandle<()>,
 }
 
 /// How often it is written down how far bindings have come.
@@ -104,7 +102,7 @@ impl Worker {
     /// Joins an engine. Waits until the engine can be reached, or `stop` turns true.
     pub async fn start(options: WorkerOptions, mut stop: watch::Receiver<bool>) -> Result<Self, StartError> {
         let engine = options.engine.to_string();
-        let sessions = Sessions::new(options.engine.clone(), &options.storage, options.schemas);
+        let sessions = Sessions::new(options.engine.clone(), &options.storage);
         let link = Arc::new(Link::open(options.engine, Arc::clone(&sessions) as _));
         sessions.use_link(Arc::clone(&link));
         let started = tokio::select! {
@@ -116,7 +114,9 @@ impl Worker {
             return Err(error);
         }
         let saving = tokio::spawn(save(Arc::clone(&sessions)));
-        Ok(Self { sessions, saving })
+        let demanded = Arc::clone(&sessions);
+        let telling = tokio::spawn(async move { demanded.follow_demand().await });
+        Ok(Self { sessions, saving, telling })
     }
 
     /// Waits until the engine refuses this worker for good, and says why.
@@ -130,6 +130,7 @@ impl Worker {
     /// Leaves the engine; calls under way are answered first if that takes no longer than a moment.
     pub async fn stop(self) {
         self.saving.abort();
+        self.telling.abort();
         self.sessions.stop().await;
     }
 }

@@ -1,10 +1,10 @@
 //! What the worker offers to the bus: its functions, its kinds of trigger, and its own binding to the configuration.
 
+use banyan::Function;
 use banyan::model::EventType;
 use serde_json::{Value, json};
 
 use super::bindings::FEED;
-use super::schemas::Schemas;
 use crate::link::{function_frame, trigger_frame, trigger_type_frame};
 
 /// The id that the configuration worker knows this worker's settings by.
@@ -17,8 +17,45 @@ pub(super) const CONFIG_STATUS: &str = "session::config-status";
 /// The functions that only a Banyan has.
 const TELLING: [&str; 2] = ["session::store::look", "session::store::commit"];
 
+/// How a function's schemas are told. Both ways say the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// As they are.
+    Plainly,
+    /// Each as one piece of text inside another one, which is copied faster than its many objects.
+    AsText,
+}
+
+/// What stands beside a schema that is told as text.
+const CALLED_OFTEN: &str = "Called often at the moment, so its schema is the text of `$comment`: engines copy schemas with every call, \
+    object by object. It is told plainly again after ten seconds of calm.";
+
+/// The offer of one function of the table, as a frame.
+pub(super) fn function(id: &str, told: Told) -> Option<String> {
+    let mut all = banyan::functions().iter().chain(banyan::store_functions());
+    all.find(|function| function.id == id).map(|function| frame(function, told))
+}
+
+fn frame(function: &Function, told: Told) -> String {
+    let (request, response) = (function.request_schema(), function.response_schema());
+    let (request, response) = match told {
+        Told::Plainly => (request, response),
+        Told::AsText => (as_text(&request), as_text(&response)),
+    };
+    function_frame(function.id, function.description, &request, &response)
+}
+
+fn as_text(schema: &Value) -> Value {
+    let mut told = json!({"description": CALLED_OFTEN, "$comment": schema.to_string()});
+    // Whoever only looks at what kind of value it is need not read the text.
+    if let Some(kind) = schema.get("type") {
+        told["type"] = kind.clone();
+    }
+    told
+}
+
 /// Every offer, as frames. `binding` is the id of the worker's own binding.
-pub(super) fn frames(binding: &str, schemas: Schemas) -> Vec<String> {
+pub(super) fn frames(binding: &str) -> Vec<String> {
     let mut frames: Vec<String> = EventType::ALL
         .into_iter()
         .map(|kind| {
@@ -35,11 +72,8 @@ pub(super) fn frames(binding: &str, schemas: Schemas) -> Vec<String> {
     // Who finds any function of the store protocol here finds these, and knows what this is.
     let (first, others): (Vec<_>, Vec<_>) =
         banyan::store_functions().iter().partition(|function| TELLING.contains(&function.id));
-    frames.extend(first.into_iter().chain(banyan::functions()).chain(others).map(|function| {
-        let (request, response) =
-            (schemas.told(function.request_schema()), schemas.told(function.response_schema()));
-        function_frame(function.id, function.description, &request, &response)
-    }));
+    let functions = first.into_iter().chain(banyan::functions()).chain(others);
+    frames.extend(functions.map(|function| frame(function, Told::Plainly)));
     frames.push(function_frame(
         CONFIG_STATUS,
         "What became of the last change of the configuration, and how many changes were refused since the start.",

@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 use super::bindings::Bindings;
 use super::config::WorkerConfig;
+use super::demand::Demand;
 use super::offers::{CONFIG_STATUS, ON_CONFIG_CHANGE};
 use super::replay::{Replay, Whole};
 use super::runtime::{OpenStore, Runtime, Surroundings};
-use super::schemas::Schemas;
 use super::status::Status;
 use super::{Storage, configuration, manifest, offers};
 use crate::link::{Call, Connection, Engine, Link, Service};
@@ -25,7 +25,7 @@ pub(super) struct Sessions {
     engine: Engine,
     link: OnceLock<Arc<Link>>,
     open: Option<OpenStore>,
-    schemas: Schemas,
+    demand: Demand,
     /// What answers; nothing until the settings are known.
     runtime: RwLock<Option<Arc<Runtime>>>,
     /// The settings that it was built by.
@@ -58,7 +58,7 @@ const ASKED: usize = 100;
 const LAST_CALLS: Duration = Duration::from_secs(10);
 
 impl Sessions {
-    pub(super) fn new(engine: Engine, storage: &Storage, schemas: Schemas) -> Arc<Self> {
+    pub(super) fn new(engine: Engine, storage: &Storage) -> Arc<Self> {
         let open = match storage {
             Storage::Configured(open) => Some(Arc::clone(open)),
             Storage::Shared { .. } => None,
@@ -67,7 +67,7 @@ impl Sessions {
             engine,
             link: OnceLock::new(),
             open,
-            schemas,
+            demand: Demand::new(),
             runtime: RwLock::default(),
             settings: Mutex::default(),
             bindings: Bindings::default(),
@@ -121,7 +121,7 @@ impl Sessions {
         if self.offer() == Offered::Everything {
             return;
         }
-        for frame in offers::frames(&self.binding, self.schemas) {
+        for frame in offers::frames(&self.binding) {
             if !connection.say(frame).await {
                 return;
             }
@@ -143,6 +143,13 @@ impl Sessions {
 
     fn runtime(&self) -> Option<Arc<Runtime>> {
         self.runtime.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps the engine told as much of each function as it should be.
+    pub(super) async fn follow_demand(&self) {
+        if let Some(link) = self.link.get() {
+            self.demand.follow(link).await;
+        }
     }
 
     /// Waits for the next binding.
@@ -275,7 +282,7 @@ impl Service for Sessions {
             return Vec::new();
         }
         self.offer();
-        offers::frames(&self.binding, self.schemas)
+        offers::frames(&self.binding)
     }
 
     fn identity(&self) -> String {
@@ -283,6 +290,7 @@ impl Service for Sessions {
     }
 
     fn call(self: Arc<Self>, call: Call) -> BoxFuture<'static, Result<String, ErrorBody<'static>>> {
+        self.demand.called(&call.function_id);
         Box::pin(async move {
             match call.function_id.as_str() {
                 CONFIG_STATUS => Ok(self.status.json()),

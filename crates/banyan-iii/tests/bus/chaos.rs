@@ -56,7 +56,6 @@ async fn what_happens_while_the_engine_is_away_is_delivered_afterwards() {
         engine: banyan_iii::link::Engine::Url(bus.url.clone()),
         storage: banyan_iii::worker::Storage::Shared { store: store.clone(), dir: dir.path().to_owned() },
         seed: None,
-        schemas: banyan_iii::worker::Schemas::default(),
     };
     let worker = banyan_iii::worker::Worker::start(options, stopped).await.unwrap();
     let client = Client::when_ready(&bus.url).await;

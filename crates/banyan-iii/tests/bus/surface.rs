@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::contract::compare::{Comparison, compare};
-use crate::support::{Bus, Client, InProcess, in_directory, said};
+use crate::support::{Bus, Client, InProcess, eventually, in_directory, said};
 
 /// The contract, as it was published.
 fn contract() -> Value {
@@ -24,7 +24,6 @@ async fn every_function_of_the_contract_is_on_the_bus_with_its_schemas() {
         assert!(info["request_schema"].is_object() && info["response_schema"].is_object(), "{name}: {info}");
         assert!(info["description"].as_str().is_some_and(|text| !text.is_empty()), "{name}: {info}");
     }
-    // Remarks are left out, and nothing else.
     let mut found = Comparison::default();
     for function in contract["functions"].as_array().unwrap() {
         let name = function["name"].as_str().unwrap();
@@ -39,6 +38,39 @@ async fn every_function_of_the_contract_is_on_the_bus_with_its_schemas() {
         let name = kind["name"].as_str().unwrap();
         assert!(kinds.contains(&format!("\"{name}\"")), "{name} is not offered: {kinds}");
     }
+    worker.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_has_its_schemas_as_text_while_it_is_called_often() {
+    let bus = Bus::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let worker = InProcess::join(&bus.url, in_directory(dir.path())).await;
+    let client = Client::when_ready(&bus.url).await;
+    let session = client.session(json!({})).await;
+    let told = async |function: &str| {
+        let info = client.call("engine::functions::info", json!({"function_id": function})).await;
+        ["request_schema", "response_schema"].map(|schema| info[schema].clone())
+    };
+    let plainly = told("session::append").await;
+    assert_eq!(plainly[0]["properties"]["message"]["description"], "The message to append.");
+
+    let as_text = eventually("schemas are told as text", async || {
+        let calls = (0..50).map(|n| client.call("session::append", said(&session, &n.to_string())));
+        futures_util::future::join_all(calls).await;
+        Some(told("session::append").await).filter(|now| *now != plainly)
+    })
+    .await;
+    for (text, plain) in as_text.iter().zip(&plainly) {
+        assert_eq!(text["type"], plain["type"]);
+        assert!(text["description"].as_str().is_some_and(|text| text.contains("$comment")), "{text}");
+        let schema: Value = serde_json::from_str(text["$comment"].as_str().unwrap()).unwrap();
+        assert_eq!(schema, *plain, "nothing is left out");
+    }
+    assert!(told("session::list").await[0]["properties"].is_object(), "others are told as before");
+
+    let again = async || (told("session::append").await == plainly).then_some(());
+    eventually("everything is told plainly again", again).await;
     worker.leave().await;
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use banyan::{Banyan, Options};
 use banyan_iii::hub::Hub;
-use banyan_iii::worker::{Schemas, Storage, Worker as SessionManager, WorkerOptions};
+use banyan_iii::worker::{Storage, Worker as SessionManager, WorkerOptions};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -27,7 +27,7 @@ impl Sessions {
         let store = Banyan::in_memory(Options::default()).unwrap();
         let (stop, stopped) = watch::channel(false);
         let storage = Storage::Shared { store: store.clone(), dir: dir.path().to_owned() };
-        let options = WorkerOptions { engine: engine(hub), storage, seed: None, schemas: Schemas::default() };
+        let options = WorkerOptions { engine: engine(hub), storage, seed: None };
         let worker = SessionManager::start(options, stopped).await.unwrap();
         Self { store, worker, _stop: stop, _dir: dir }
     }

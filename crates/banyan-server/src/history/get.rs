@@ -161,6 +161,7 @@ pub(crate) fn newest(
     while messages.len() < limit
         && let Some(segment) = back.next()?
     {
+        messages.reserve(segment.messages.len().min(limit - messages.len()));
         for message in segment.messages.into_iter().rev() {
             if since.is_some_and(|since| since.is_reached_by(&message)) {
                 return Ok((messages, false));

@@ -45,7 +45,6 @@ impl InProcess {
             engine: Engine::Url(url.to_owned()),
             storage: Storage::Configured(open),
             seed: Some(seed),
-            schemas: banyan_iii::worker::Schemas::default(),
         };
         let worker = Worker::start(options, stopped).await?;
         Ok(Self { worker: Some(worker), _stop: stop })
