@@ -3,7 +3,7 @@
 //! Noting happens on the commit path, so it only touches a map. The map of the moment is `fresh`; a reader or a flush
 //! freezes it, which costs the same however many changes there are, and noting goes on in a new one.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 use banyan_model::SessionId;

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
@@ -106,10 +107,25 @@ macro_rules! opaque_id {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer).map(Self::from)
+                deserializer.deserialize_str(Shared).map(Self)
             }
         }
     };
+}
+
+/// Reads text into memory that is shared from the start.
+struct Shared;
+
+impl Visitor<'_> for Shared {
+    type Value = Arc<str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Arc<str>, E> {
+        Ok(text.into())
+    }
 }
 
 opaque_id! {

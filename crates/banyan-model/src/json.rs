@@ -142,18 +142,12 @@ impl<T> Raw<T> {
 impl<T: Serialize> Raw<T> {
     /// The JSON text of a value.
     pub fn of(value: &T) -> Result<Self, Error> {
-        let no_form = |error: &dyn fmt::Display| {
+        let text = serde_json::to_string(value).map_err(|error| {
             Error::storage(format!("a {} has no JSON form: {error}", std::any::type_name::<T>()))
-        };
-        let mut text = Vec::with_capacity(USUAL);
-        serde_json::to_writer(&mut text, value).map_err(|error| no_form(&error))?;
-        let text = std::str::from_utf8(&text).map_err(|error| no_form(&error))?;
+        })?;
         Ok(Self { text: Arc::from(text), of: PhantomData })
     }
 }
-
-/// Most messages have fewer bytes, and are written without taking memory twice.
-const USUAL: usize = 4 << 10;
 
 impl<T: DeserializeOwned> Raw<T> {
     /// Reads the text as the type that it stands for.

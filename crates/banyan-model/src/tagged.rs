@@ -40,23 +40,50 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
         let mut early: Vec<(String, Box<RawValue>)> = Vec::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if key != T::TAG {
-                early.push((key, map.next_value()?));
-                continue;
-            }
-            let name: String = map.next_value()?;
-            let read = if early.is_empty() {
-                T::variant(&name, MapAccessDeserializer::new(map))?
-            } else {
-                while let Some(field) = map.next_entry()? {
-                    early.push(field);
-                }
-                read_kept(&name, &early).map_err(A::Error::custom)?
+        while let Some(key) = map.next_key_seed(OneOf(&[T::TAG]))? {
+            let Err(key) = key else {
+                let name = map.next_value_seed(OneOf(T::NAMES))?;
+                let name = name.as_ref().map_or_else(String::as_str, |known| *known);
+                let read = if early.is_empty() {
+                    T::variant(name, MapAccessDeserializer::new(map))?
+                } else {
+                    while let Some(field) = map.next_entry()? {
+                        early.push(field);
+                    }
+                    read_kept(name, &early).map_err(A::Error::custom)?
+                };
+                return read.ok_or_else(|| A::Error::unknown_variant(name, T::NAMES));
             };
-            return read.ok_or_else(|| A::Error::unknown_variant(&name, T::NAMES));
+            early.push((key, map.next_value()?));
         }
         Err(A::Error::missing_field(T::TAG))
+    }
+}
+
+/// Reads a string that is most often one of a few, which are not copied.
+struct OneOf(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for OneOf {
+    type Value = Result<&'static str, String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for OneOf {
+    type Value = Result<&'static str, String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().find(|known| **known == text).copied().ok_or_else(|| text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+        Ok(self.0.iter().find(|known| **known == text).copied().ok_or(text))
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
+use crate::apart::Apart;
 use crate::app::Shared;
 use crate::socket::{Place, Placed};
 use crate::tls::Certificates;
@@ -195,7 +196,7 @@ impl Connection {
                 let service = hyper::service::service_fn(move |request: Request<Incoming>| {
                     first.store(true, Ordering::Relaxed);
                     let (router, unread) = (router.clone(), unread.clone());
-                    async move { unread.answer(request, |request| router.oneshot(request)).await }
+                    Apart::new(async move { unread.answer(request, |request| router.oneshot(request)).await })
                 });
                 let connection = Box::pin(servers.one.serve_connection(io, service).with_upgrades());
                 until_over(connection, UpgradeableConnection::graceful_shutdown, silent, &app, cut).await;

@@ -6,6 +6,7 @@
 //! (`caller.rs`), the key's rate (`rates.rs`), and then a handler that has nothing but the caller's own handle on the store,
 //! which sees and changes only what the key may.
 
+mod apart;
 mod app;
 mod body;
 mod caller;

@@ -1,6 +1,6 @@
 //! The sessions that are in memory: one object each, however many callers.
 
-use std::collections::HashMap;
+use hashbrown::{DefaultHashBuilder, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -77,7 +77,7 @@ const SHARDS: usize = 16;
 /// All sessions in memory. Looking one up takes the lock of one shard only.
 pub(crate) struct Sessions {
     shards: [Mutex<HashMap<SessionId, Arc<Session>>>; SHARDS],
-    hasher: std::hash::RandomState,
+    hasher: DefaultHashBuilder,
     clock: AtomicU64,
     count: AtomicUsize,
     entries: AtomicUsize,
@@ -89,7 +89,7 @@ impl Sessions {
     pub(crate) fn new(most: usize, most_entries: usize) -> Self {
         Self {
             shards: Default::default(),
-            hasher: std::hash::RandomState::new(),
+            hasher: DefaultHashBuilder::default(),
             clock: AtomicU64::new(0),
             count: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),

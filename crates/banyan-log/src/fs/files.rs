@@ -1,6 +1,6 @@
 //! The files that are in use, one object each.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
