@@ -17,7 +17,7 @@ fn given_nulls_and_unknown_fields_when_a_request_is_read_then_they_count_as_left
 
 #[test]
 fn given_malformed_bodies_when_they_are_read_then_each_is_an_invalid_request() {
-    let refused: [&[u8]; 8] = [
+    let refused: [&[u8]; 9] = [
         b"null",
         br#"["s_1"]"#,
         br#""s_1""#,
@@ -26,6 +26,7 @@ fn given_malformed_bodies_when_they_are_read_then_each_is_an_invalid_request() {
         br#"{"session_id":"s_1","roles":["robot"]}"#,
         br#"{"session_id":"s_1"} {}"#,
         b"{\"session_id\":\"\xff\"}",
+        b"{\"session_id\":\"s_1\",\"unknown\":\"\xff\"}",
     ];
     for body in refused {
         let error = read_request::<MessagesRequest>(body).unwrap_err();

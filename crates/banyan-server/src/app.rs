@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware;
-use axum::routing::{delete, get, post};
+use axum::routing::{delete, get};
 use banyan::Banyan;
 use hyper::StatusCode;
 use tokio::sync::{Semaphore, watch};
@@ -87,10 +87,10 @@ impl App {
 /// Every address, and those of the program that the server is part of.
 pub(crate) fn router(app: &Shared, own: Router) -> Router {
     let for_callers = Router::new()
-        .route("/v1/call/{function_id}", post(calls::call))
         .route("/v1/keys", get(key_calls::list).post(key_calls::create))
         .route("/v1/keys/{key_id}", delete(key_calls::remove))
         .route("/metrics", get(metrics::metrics))
+        .merge(calls::routes())
         .merge(resources::routes())
         .merge(events::routes())
         .merge(history::routes())

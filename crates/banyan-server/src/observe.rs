@@ -13,6 +13,7 @@ use hyper::body::{Body as _, Frame, SizeHint};
 use hyper::{Method, StatusCode};
 
 use crate::app::Shared;
+use crate::calls::CALLS;
 use crate::metrics::Asked;
 use crate::request_id::RequestId;
 use crate::traces::Span;
@@ -45,9 +46,9 @@ pub(crate) async fn observe(State(app): State<Shared>, mut request: Request, nex
 
 fn asked(request: &Request) -> Asked {
     let route = request.extensions().get::<MatchedPath>().map_or("(none)", MatchedPath::as_str);
-    let function = match route {
-        "/v1/call/{function_id}" => function(request.uri().path()),
-        _ => "",
+    let (route, function) = match route.strip_prefix("/v1/call/") {
+        Some(_) => (CALLS, function(request.uri().path())),
+        None => (route, ""),
     };
     Asked { method: method(request.method()), route: route.to_owned(), function }
 }
