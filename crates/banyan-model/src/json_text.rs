@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
+use memchr::{memchr2, memchr2_iter};
 
 /// How deep a caller's own value may nest. Readers commonly stop at 128, and what is stored comes back wrapped in a few levels more.
 pub(crate) const VALUE_DEPTH: usize = 112;
@@ -97,10 +97,8 @@ fn first_to_escape(bytes: &[u8]) -> Option<(usize, u8)> {
 
 /// Whether JSON that is known to be well formed nests deeper than this many levels.
 pub(crate) fn is_deeper_than(most: usize, json: &[u8]) -> bool {
-    // Counting brackets, those in strings included, costs next to nothing and is most often enough. By short stretches a
-    // count fits into a byte, and many are counted at once.
-    let openings = |stretch: &[u8]| stretch.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
-    if json.chunks(128).map(|stretch| usize::from(openings(stretch))).sum::<usize>() <= most {
+    // Counting brackets, those in strings included, costs next to nothing and is most often enough.
+    if memchr2_iter(b'{', b'[', json).nth(most).is_none() {
         return false;
     }
     let (mut depth, mut in_string, mut bytes) = (0_usize, false, json.iter());

@@ -103,6 +103,8 @@ pub(crate) struct Committer {
     segment: Option<Segment>,
     buffer: Vec<u8>,
     unflushed: bool,
+    /// So many commits are told without the finisher.
+    few: usize,
 }
 
 /// A commit that is in the buffer.
@@ -115,12 +117,17 @@ struct Prepared {
 /// So few commits are told by the committer itself: waking another thread would take longer.
 const FEW: usize = 2;
 
+/// The same on two cores, which those who write have use for: then another thread gains nothing by telling while this one flushes.
+const FEW_ON_TWO_CORES: usize = 64;
+
 /// How many bytes a batch may have before the rest waits for the next one.
 const BATCH: usize = 4 << 20;
 
 impl Committer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, segment: None, buffer: Vec::new(), unflushed: false }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let few = if cores > 2 { FEW } else { FEW_ON_TWO_CORES };
+        Self { shared, segment: None, buffer: Vec::new(), unflushed: false, few }
     }
 
     /// Works until the log is closed and everything queued is answered.
@@ -213,7 +220,7 @@ impl Committer {
             return Ok(());
         }
         let safe: Vec<Safe> = prepared.into_iter().map(Safe::from).collect();
-        if !self.shared.options.background || (safe.len() <= FEW && self.shared.finisher.is_settled()) {
+        if !self.shared.options.background || (safe.len() <= self.few && self.shared.finisher.is_settled()) {
             finisher::tell(safe);
         } else {
             self.shared.finisher.hand_over(safe);

@@ -262,18 +262,20 @@ impl Indexer {
     pub(super) fn let_others_go_first(&mut self) {
         const A_WHILE: Duration = Duration::from_millis(3);
         const SHARE: u32 = 80;
+        /// After so long it is looked at again whether very much is written.
+        const LONGEST: Duration = Duration::from_secs(1);
         let worked = self.courtesy.worked.elapsed();
         if worked < A_WHILE {
             return;
         }
-        let heard = self.search.heard();
-        let commits = heard.0.saturating_sub(self.courtesy.heard.0) as f64;
+        let commits = self.search.heard().0.saturating_sub(self.courtesy.heard.0) as f64;
         self.courtesy.busy = commits / self.courtesy.since.elapsed().as_secs_f64() > BUSY;
         if self.courtesy.busy {
-            self.search.pause((worked * SHARE).min(EVERY));
+            self.search.pause((worked * SHARE).min(LONGEST));
         }
         if self.courtesy.since.elapsed() > EVERY {
-            (self.courtesy.since, self.courtesy.heard) = (Instant::now(), heard);
+            // As of after the pause: what was written during it says nothing of whether there is more to come.
+            (self.courtesy.since, self.courtesy.heard) = (Instant::now(), self.search.heard());
         }
         self.courtesy.worked = Instant::now();
     }
