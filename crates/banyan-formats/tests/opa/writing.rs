@@ -210,6 +210,17 @@ fn the_prompt_is_never_empty() {
 }
 
 #[test]
+fn a_last_question_that_a_file_would_not_keep_stays_in_the_history() {
+    for text in ["\u{feff}", "\u{feff}why?", "why\0"] {
+        let question = AgentMessage::User(UserMessage { content: vec![ContentBlock::text(text)], timestamp: 7 });
+        let session = Session::new(vec![(id(0), question.clone(), None)]);
+        let back = Session::imported(&session.written(Options { plain: true, sign: None }).0);
+        let found: Vec<_> = back.entries.iter().map(|(entry, message, _)| (entry, message)).collect();
+        assert_eq!(found, [(&id(0), &question)], "{text:?}");
+    }
+}
+
+#[test]
 fn sessions_with_other_ids_get_a_uuid() {
     let mut session = session();
     session.meta.session_id = SessionId::from("my own id");

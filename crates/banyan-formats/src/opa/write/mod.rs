@@ -74,6 +74,8 @@ impl Prompt {
         if text.text.trim().is_empty()
             || text.text.trim_end() == PROMPT_FILLER.trim_end()
             || text.text.contains('\0')
+            // A file that begins with this mark is read without it.
+            || text.text.starts_with('\u{feff}')
         {
             return None;
         }
