@@ -159,12 +159,22 @@ pub(crate) fn event_type(word: &str) -> Result<EventType, String> {
 
 /// Reads `key=value`. The value is JSON if it can be read as such, and text otherwise.
 pub(crate) fn label(text: &str) -> Result<(String, Value), String> {
-    let (key, value) = text.split_once('=').ok_or("write it as key=value")?;
-    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-    Ok((key.to_owned(), value))
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("write it as key=value")?;
+    let read = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+    // Several such numbers would be read as the same one.
+    if read.is_f64() && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
+        return Err(format!("this is too long for a number; as text it is {key}='\"{value}\"'"));
+    }
+    Ok((key.to_owned(), read))
 }
 
 /// Labels as a filter takes them: nothing when there are none.
-pub(crate) fn labels(given: &[(String, Value)]) -> Option<Object> {
-    (!given.is_empty()).then(|| given.iter().cloned().collect())
+pub(crate) fn labels(given: &[(String, Value)]) -> Result<Option<Object>, Failure> {
+    let mut labels = Object::new();
+    for (key, value) in given {
+        if labels.insert(key.clone(), value.clone()).is_some() {
+            return Err(Failure::usage(format!("`{key}` is given twice, and has one value only")));
+        }
+    }
+    Ok((!labels.is_empty()).then_some(labels))
 }

@@ -11,6 +11,9 @@ use serde_json::json;
 use crate::args::Globals;
 use crate::notice;
 
+/// The code of what was typed and cannot be done.
+pub(crate) const USAGE: &str = "cli/usage";
+
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -40,7 +43,7 @@ pub(crate) struct Refusal {
 impl Failure {
     /// What was typed cannot be done.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::Usage(Refusal { code: "cli/usage".to_owned(), message: message.into(), next: None })
+        Self::Usage(Refusal { code: USAGE.to_owned(), message: message.into(), next: None })
     }
 
     /// The call was understood, and the answer is no.

@@ -26,8 +26,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use serde_json::json;
 
 use crate::args::Cli;
+use crate::failure::{USAGE, complain};
 use crate::screen::Screen;
 
 /// See docs/decisions/allocator.md.
@@ -56,9 +58,26 @@ fn words() -> Vec<OsString> {
     words
 }
 
+/// Says why the words are not understood, as JSON where that was asked for, or gives the help that they ask for.
+fn misunderstood(error: &clap::Error, words: &[OsString]) -> ExitCode {
+    if error.use_stderr() && words.iter().any(|word| word == "--json") {
+        let text = error.to_string();
+        let message = text.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+        complain(&json!({"code": USAGE, "message": message}).to_string());
+    } else {
+        // Nobody is left to tell when this fails.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
 fn main() -> ExitCode {
     keep_freed_memory();
-    let Cli { globals, command } = Cli::parse_from(words());
+    let words = words();
+    let Cli { globals, command } = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        Err(error) => return misunderstood(&error, &words),
+    };
     let mut screen = Screen::new();
     let outcome = commands::run(command, &globals, &mut screen);
     let flushed = screen.flush();

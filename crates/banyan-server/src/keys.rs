@@ -11,6 +11,7 @@ use std::time::SystemTime;
 
 use banyan::model::Object;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -147,6 +148,11 @@ impl Keys {
         if new.requests_per_second == Some(0) {
             return Err(KeyError::Refused("a key that may ask 0 times a second is of no use".to_owned()));
         }
+        for (label, value) in &new.scope {
+            if let Some(why) = unfit(value).or(label.is_empty().then_some("has no name")) {
+                return Err(KeyError::Refused(format!("the label `{label}` of the scope {why}")));
+            }
+        }
         let secret = random::<32>()?;
         let key = self.change(|keys| {
             let mut id = random::<4>()?;
@@ -265,6 +271,19 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+/// Why a value cannot tell tenants apart.
+fn unfit(value: &Value) -> Option<&'static str> {
+    match value {
+        // Several such numbers are read as the same one.
+        Value::Number(number) if number.is_f64() => {
+            Some("is a number that is not whole, or longer than 64 bits; write it as text, in quotes")
+        }
+        Value::String(text) if text.is_empty() => Some("is empty; give it a value"),
+        Value::Null => Some("is null; give it a value"),
+        _ => None,
+    }
 }
 
 fn random<const N: usize>() -> Result<String, KeyError> {

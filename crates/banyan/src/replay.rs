@@ -1,6 +1,6 @@
 //! The past as events: the same ids and payloads that subscribers saw when it happened.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use banyan_core::event::Narrator;
 use banyan_core::filter;
 use banyan_core::record::{self, Envelope, Grew, Head, Record, StoredRecord};
 use banyan_core::state::{Place, SessionState, SourceIx};
+use banyan_index::Listing;
 use banyan_log::{At, JournalEntry, JournalKind, Replay, SessionLog};
 use banyan_model::{
     CommitNo, DeletedEvent, EntryId, Error, Event, EventFilter, EventPayload, EventType, Object, Position, Seq,
@@ -65,7 +66,12 @@ const ADDITIONS_AT_ONCE: usize = 32;
 
 impl Store {
     /// The next events of a backlog. Those not asked for are left out.
-    pub(crate) fn tell_more(&self, backlog: &mut Backlog, filters: &[EventFilter]) -> Result<More, Error> {
+    pub(crate) fn tell_more(
+        &self,
+        access: &Access,
+        backlog: &mut Backlog,
+        filters: &[EventFilter],
+    ) -> Result<More, Error> {
         let mut events = match backlog {
             Backlog::Journal { after, upto } => {
                 let mut entries = Vec::new();
@@ -79,7 +85,7 @@ impl Store {
                 if entries.is_empty() {
                     return Ok(More::Done);
                 }
-                let (last, events) = self.tell_entries(&entries, filters)?;
+                let (last, events) = self.tell_entries(access, &entries, filters)?;
                 *after = last.unwrap_or(*after);
                 events
             }
@@ -144,25 +150,31 @@ impl Store {
             false
         })?;
         let Some(entry) = found.filter(|entry| entry.commit == commit) else { return Ok(None) };
-        if !matches!(entry.kind, JournalKind::Removed(_)) && !self.is_live(&entry)? {
+        if !matches!(entry.kind, JournalKind::Removed(_)) && !Reached::by(self, access).has_lines_of(&entry)? {
             return Ok(None);
         }
         let all = EventType::ALL.map(EventFilter::all);
-        let (_, told) = self.tell_entries(&[entry], &all)?;
+        let (_, told) = self.tell_entries(access, &[entry], &all)?;
         // A commit is about one session.
         let covered = told.first().is_some_and(|event| access.scope.covers(event.metadata.as_deref()));
         Ok((covered || access.scope.is_everything()).then_some(told.len()))
     }
 
-    /// Tells commits, up to the one that is returned.
+    /// Tells commits, up to the one that is returned. Of sessions out of scope nothing is read.
     fn tell_entries(
         &self,
+        access: &Access,
         entries: &[JournalEntry],
         filters: &[EventFilter],
     ) -> Result<(Option<CommitNo>, Vec<Event>), Error> {
         let mut events = Vec::new();
         let mut line: Option<Additions> = None;
         let mut last = None;
+        let mut reached = Reached::by(self, access);
+        for id in filters.iter().filter_map(|filter| filter.session_id.as_ref()) {
+            // Asked of every name alike, so that another's session takes as long as one that does not exist.
+            reached.has(id)?;
+        }
         for entry in entries {
             if bytes_of(&events) > BYTES_AT_ONCE {
                 break;
@@ -174,11 +186,11 @@ impl Store {
             }
             match &entry.kind {
                 JournalKind::Removed(tombstone) => events.extend(deleted(entry, tombstone)),
-                JournalKind::Lines { offset, len } if self.is_live(entry)? => {
+                JournalKind::Lines { offset, len } if reached.has_lines_of(entry)? => {
                     let place = Place { source: SourceIx::OWN, offset: *offset, len: *len };
                     events.extend(self.tell_range(&entry.session, entry.born, place)?);
                 }
-                JournalKind::Addition { offset, index } if self.is_live(entry)? => {
+                JournalKind::Addition { offset, index } if reached.has_lines_of(entry)? => {
                     let known = |line: &Additions| line.begin_with(entry.born, *offset, *index);
                     if !line.as_ref().is_some_and(known) {
                         let told = self.tell_open_line(&entry.session, entry.born, *offset, *index as usize)?;
@@ -319,6 +331,36 @@ impl Store {
             }
         }
         Ok(narrator)
+    }
+}
+
+/// Which sessions an access reaches, asked once for each.
+struct Reached<'a> {
+    store: &'a Store,
+    access: &'a Access,
+    known: HashMap<SessionId, bool>,
+}
+
+impl<'a> Reached<'a> {
+    fn by(store: &'a Store, access: &'a Access) -> Self {
+        Self { store, access, known: HashMap::new() }
+    }
+
+    fn has(&mut self, id: &SessionId) -> Result<bool, Error> {
+        if self.access.scope.is_everything() {
+            return Ok(true);
+        }
+        if let Some(known) = self.known.get(id) {
+            return Ok(*known);
+        }
+        let reached = self.store.listing(self.access, id)? == Listing::Matching;
+        self.known.insert(id.clone(), reached);
+        Ok(reached)
+    }
+
+    /// Whether a commit's lines are there to be told: of a session in scope, and of the one that has the id now.
+    fn has_lines_of(&mut self, entry: &JournalEntry) -> Result<bool, Error> {
+        Ok(self.has(&entry.session)? && self.store.is_live(entry)?)
     }
 }
 

@@ -180,7 +180,7 @@ impl Subscription {
                 continue;
             }
             let Some(backlog) = &mut self.backlog else { return Ok(None) };
-            match self.store.tell_more(backlog, &self.filters)? {
+            match self.store.tell_more(&self.access, backlog, &self.filters)? {
                 More::Some(events) => {
                     let since = Position::new(self.seat.since, WHOLE);
                     let new =

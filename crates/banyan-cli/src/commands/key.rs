@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::key_ring::KeyRing;
-use crate::args::{Globals, label};
+use crate::args::{Globals, label, labels};
 use crate::failure::{Failure, complain};
 use crate::screen::{Screen, Style};
 use crate::words::{ago, clip, one_line, width};
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &KeyArgs, globals: &Globals, screen: &mut Screen) -> Res
 }
 
 fn create(args: &CreateArgs, ring: &KeyRing, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
-    let scope: Object = args.scope.iter().cloned().collect();
+    let scope = labels(&args.scope)?.unwrap_or_default();
     let mut new = json!({"name": args.name, "scope": scope, "read_only": args.read_only});
     if let Some(rate) = args.rate {
         new["requests_per_second"] = rate.into();

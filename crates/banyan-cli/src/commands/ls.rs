@@ -62,7 +62,7 @@ fn list(args: &LsArgs, globals: &Globals, client: &dyn Client, screen: &mut Scre
         limit: None,
         cursor: args.cursor.clone(),
         status: args.status,
-        metadata: labels(&wanted),
+        metadata: labels(&wanted)?,
         order: args.order,
     };
     let mut table = None;

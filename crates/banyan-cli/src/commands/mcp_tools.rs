@@ -241,7 +241,7 @@ fn list(client: &dyn Client, asked: ListSessions) -> Result<String, Failure> {
     let request = ListRequest {
         limit: Some(asked.limit.unwrap_or(15).clamp(1, 50)),
         cursor: asked.cursor,
-        metadata: labels(&pairs),
+        metadata: labels(&pairs)?,
         ..ListRequest::default()
     };
     let page = ask(client, &request)?;

@@ -83,7 +83,7 @@ const AFTER: usize = 2;
 pub(crate) fn run(args: &SearchArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
     with_client(globals, Access::Existing, |client| {
         let session = args.session.as_deref().map(|text| resolve(client, text)).transpose()?;
-        let request = request(args, session.map(|meta| meta.session_id));
+        let request = request(args, session.map(|meta| meta.session_id))?;
         let found = search(client, &request)?;
         match args.open {
             Some(number) => open(&found, number, globals, client, screen),
@@ -92,8 +92,8 @@ pub(crate) fn run(args: &SearchArgs, globals: &Globals, screen: &mut Screen) -> 
     })
 }
 
-fn request(args: &SearchArgs, session_id: Option<SessionId>) -> SearchRequest {
-    SearchRequest {
+fn request(args: &SearchArgs, session_id: Option<SessionId>) -> Result<SearchRequest, Failure> {
+    Ok(SearchRequest {
         query: Some(args.words.join(" ")),
         q: None,
         agent: args.agent.clone(),
@@ -102,13 +102,13 @@ fn request(args: &SearchArgs, session_id: Option<SessionId>) -> SearchRequest {
         tool: args.tool.clone(),
         since: args.since,
         until: args.until,
-        metadata: labels(&args.labels),
+        metadata: labels(&args.labels)?,
         session_id,
         all_branches: args.all_branches.then_some(true),
         limit: Some(args.open.unwrap_or(0).max(args.limit).min(100)),
         cursor: args.cursor.clone(),
         wait_ms: Some(PATIENCE_MS),
-    }
+    })
 }
 
 /// Searches, and waits for the index while it comes closer to being complete.

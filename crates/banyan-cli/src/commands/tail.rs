@@ -81,7 +81,7 @@ pub(crate) fn run(args: &TailArgs, globals: &Globals, screen: &mut Screen) -> Re
         };
         let until = if args.once { Until::Now } else { Until::Stopped };
         let mut told = false;
-        for frame in client.subscribe(Subscribe { filters: filters(args, session.as_ref()), start }, until)? {
+        for frame in client.subscribe(Subscribe { filters: filters(args, session.as_ref())?, start }, until)? {
             let frame = frame?;
             print(&frame, args, globals, screen)?;
             told = true;
@@ -113,7 +113,8 @@ fn says(kind: &EventType) -> bool {
     matches!(kind, EventType::MessageAdded | EventType::MessageUpdated)
 }
 
-fn filters(args: &TailArgs, session: Option<&SessionId>) -> Vec<EventFilter> {
+fn filters(args: &TailArgs, session: Option<&SessionId>) -> Result<Vec<EventFilter>, Failure> {
+    let metadata = labels(&args.labels)?;
     let types = match args.types.is_empty() {
         true => EventType::ALL.into_iter().filter(|kind| args.roles.is_empty() || says(kind)).collect(),
         false => args.types.clone(),
@@ -122,9 +123,9 @@ fn filters(args: &TailArgs, session: Option<&SessionId>) -> Vec<EventFilter> {
         event_type,
         session_id: session.cloned(),
         roles: (!args.roles.is_empty() && says(&event_type)).then(|| args.roles.clone()),
-        metadata: labels(&args.labels),
+        metadata: metadata.clone(),
     };
-    types.into_iter().map(filter).collect()
+    Ok(types.into_iter().map(filter).collect())
 }
 
 fn print(frame: &Frame, args: &TailArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {

@@ -68,3 +68,15 @@ fn data_goes_where_it_is_told_then_where_the_environment_says_then_home() {
     let lost = said(Command::new(env!("CARGO_BIN_EXE_banyan")).env_clear().args(["ls", "--json"]));
     assert_eq!(lost.refusal(), (Some(2), "cli/usage".into()));
 }
+
+#[test]
+fn what_is_not_understood_is_said_in_json_when_that_is_asked_for() {
+    let place = Place::new();
+    let usage = (Some(2), "cli/usage".to_owned());
+    for words in [&["ls", "--bogus", "--json"][..], &["--json", "nonsense"], &["ls", "--json", "--limit", "many"]] {
+        assert_eq!(place.run(words).refusal(), usage, "{words:?}");
+    }
+    let said = place.run(&["ls", "--bogus"]);
+    assert!(said.code == Some(2) && said.err.contains("--help"), "{said:?}");
+    assert!(place.run(&["ls", "--json", "--help"]).ok().out.contains("Usage:"));
+}

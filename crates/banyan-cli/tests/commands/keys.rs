@@ -36,6 +36,27 @@ fn a_key_is_shown_once_and_alone() {
 }
 
 #[test]
+fn a_scope_that_cannot_tell_tenants_apart_is_refused() {
+    let place = Place::new();
+    let refused = |labels: &[&str]| {
+        let labels = labels.iter().flat_map(|label| ["--scope", label]);
+        let words: Vec<&str> = ["key", "create", "--name", "n", "--json"].into_iter().chain(labels).collect();
+        place.run(&words).refusal()
+    };
+    let usage = (Some(2), "cli/usage".to_owned());
+    assert_eq!(refused(&["owner=110169484474386276334"]), usage, "it would be read as another number");
+    assert_eq!(refused(&["a=1", "a=2"]), usage);
+    assert_eq!(refused(&["=x"]), usage);
+    for label in ["owner=", "owner=null", "owner=9007199254740993.0", "owner=1e3"] {
+        assert_eq!(refused(&[label]), (Some(1), "session/invalid_request".into()), "{label}");
+    }
+    assert_eq!(place.run(&["key", "ls", "--json"]).ok().out, "");
+    place.run(&["key", "create", "--name", "n", "--quiet", "--scope", "owner=\"110169484474386276334\""]).ok();
+    let scope = &place.run(&["key", "ls", "--json"]).ok().json_lines()[0]["scope"];
+    assert_eq!(*scope, json!({"owner": "110169484474386276334"}));
+}
+
+#[test]
 fn keys_are_removed_by_id_or_by_a_name_that_only_one_has() {
     let place = Place::new();
     let ids: Vec<String> = ["one", "two", "two"]

@@ -100,8 +100,16 @@ impl Deltas {
             EventPayload::MessageUpdated(updated) => {
                 self.remember((updated.session_id.clone(), updated.entry_id.clone()), updated.revision);
             }
+            // Another session may have the same id, and the same entries, one day.
+            EventPayload::Deleted(deleted) => self.forget(&deleted.session_id),
             _ => {}
         }
+    }
+
+    fn forget(&mut self, session: &SessionId) {
+        self.recent.retain(|(of, _), _| of != session);
+        self.earlier.retain(|(of, _), _| of != session);
+        self.last = self.last.take().filter(|((of, _), _)| of != session);
     }
 
     fn remember(&mut self, key: Key, revision: Revision) {

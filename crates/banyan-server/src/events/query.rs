@@ -2,7 +2,7 @@
 
 use banyan::model::{EventFilter, EventType, Object, Position, Role, SessionId};
 use banyan::{Start, Subscribe};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::problem::Problem;
 use crate::resources::pairs;
@@ -12,13 +12,20 @@ use crate::resources::pairs;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Asked {
     /// All six types when there is none.
+    #[serde(deserialize_with = "null_is_absent")]
     types: Vec<EventType>,
     pub(crate) session_id: Option<SessionId>,
     roles: Option<Vec<Role>>,
     metadata: Option<Object>,
     after: Option<String>,
+    #[serde(deserialize_with = "null_is_absent")]
     snapshot: bool,
+    #[serde(deserialize_with = "null_is_absent")]
     pub(crate) deltas: bool,
+}
+
+fn null_is_absent<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(value: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
 const KEYS: &str = "type, session_id, roles, metadata, after, snapshot, deltas";

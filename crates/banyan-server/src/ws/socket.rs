@@ -2,6 +2,7 @@
 //! task and nothing else: calls and frames of its own wait, and each of its subscriptions has its bounded queue.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures_util::future::BoxFuture;
@@ -18,6 +19,9 @@ use crate::problem::Problem;
 
 /// How many calls of one connection run at a time. The next one is read when one of them is answered.
 const IN_FLIGHT: usize = 32;
+
+/// How long the other side may take to say that it closes, too.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// See the module.
 pub(super) struct Socket {
@@ -58,6 +62,8 @@ struct Told {
 enum End {
     /// The other side is gone.
     Gone,
+    /// The other side says that it closes.
+    Closed,
     Close(u16, &'static str),
 }
 
@@ -85,10 +91,21 @@ impl Socket {
                 break end;
             }
         };
-        if let End::Close(code, reason) = end {
-            let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-            let _ = tokio::time::timeout(self.app.settings.drain, self.socket.send(close)).await;
-        }
+        let closing = async {
+            match end {
+                End::Gone => return,
+                // The answer to it is written already, but not sent.
+                End::Closed => drop(self.socket.flush().await),
+                End::Close(code, reason) => {
+                    let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
+                    drop(self.socket.send(close).await);
+                }
+            }
+            // Hanging up on what was sent meanwhile would take this back.
+            let rest = async { while let Some(Ok(_)) = self.socket.recv().await {} };
+            drop(tokio::time::timeout(LAST_WORD, rest).await);
+        };
+        drop(tokio::time::timeout(self.app.settings.drain, closing).await);
     }
 
     /// Does whatever is next.
@@ -126,7 +143,7 @@ impl Socket {
                 return self.say(protocol::refused(None, &problem)).await;
             }
             Message::Ping(_) | Message::Pong(_) => return Ok(()),
-            Message::Close(_) => return Err(End::Gone),
+            Message::Close(_) => return Err(End::Closed),
         };
         let (id, ask) = protocol::read(&text);
         if let (Some(id), Ok(Ask::Call { .. } | Ask::Subscribe(_))) = (&id, &ask)
@@ -270,6 +287,12 @@ fn unreadable(error: &axum::Error) -> End {
     let text = error.to_string();
     if text.contains("too long") || text.contains("too large") || text.contains("exceeded") {
         return End::Close(close_code::SIZE, "the message is larger than this server takes");
+    }
+    if text.contains("UTF-8") {
+        return End::Close(close_code::INVALID, "text is UTF-8");
+    }
+    if text.contains("protocol error") {
+        return End::Close(close_code::PROTOCOL, "this is not the protocol of RFC 6455");
     }
     End::Gone
 }

@@ -149,6 +149,22 @@ fn act(server: &Server, steps: &[Step]) -> Vec<Stream> {
 }
 
 #[test]
+fn an_addition_to_a_message_of_a_later_session_with_the_same_id_is_not_sent_alone() {
+    let server = Server::new();
+    let said = |text: &str| json!({"session_id": "s", "entry_id": "a", "message": assistant(text)});
+    let mut stream = server.open("/v1/events?deltas=1&metadata=%7B%22o%22%3A1%7D");
+    server.call("ensure", json!({"session_id": "s", "metadata": {"o": 1}}));
+    server.call("append", said("old"));
+    server.call("delete", json!({"session_id": "s"}));
+    server.call("ensure", json!({"session_id": "s"}));
+    server.call("append", said("new"));
+    server.call("set-meta", json!({"session_id": "s", "metadata": {"o": 1}}));
+    server.call("extend-message", json!({"session_id": "s", "entry_id": "a", "text": " more"}));
+    let frames = stream.until("session::message-updated");
+    assert_eq!(frames.last().unwrap().json()["message"]["content"][0]["text"], "new more");
+}
+
+#[test]
 fn a_client_that_applies_deltas_has_the_messages_of_one_that_is_sent_them_whole() {
     let mut runner =
         TestRunner::new(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() });

@@ -1,6 +1,7 @@
 //! Calls and subscriptions on one WebSocket.
 
 use std::collections::HashMap;
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use banyan::Options;
@@ -8,6 +9,7 @@ use banyan_server::{Keys, Limits, NewKey, Settings};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
@@ -407,6 +409,40 @@ fn a_socket_is_closed_with_1001_when_the_server_stops() {
         stopped.await.unwrap();
     });
     assert!(std::net::TcpStream::connect(server.at).is_err(), "nobody is let in any more");
+}
+
+#[test]
+fn a_client_that_closes_is_told_that_the_server_closes_too() {
+    let server = Server::new();
+    server.wait(async {
+        let mut client = Client::open(&server, "").await;
+        client.ask(json!({"id": 1, "subscribe": {}})).await;
+        let close = CloseFrame { code: 1000.into(), reason: "done".into() };
+        client.0.send(Message::Close(Some(close))).await.unwrap();
+        assert_eq!(client.closed().await, 1000);
+        assert!(!matches!(client.0.next().await, Some(Ok(_))));
+    });
+}
+
+#[test]
+fn whoever_does_not_speak_the_protocol_is_told_so() {
+    // Text that is not UTF-8; a reserved opcode; a frame without a mask.
+    let cases: [(&[u8], u16); 3] =
+        [(&[0x81, 0x81, 0, 0, 0, 0, 0xff], 1007), (&[0x83, 0x80, 0, 0, 0, 0], 1002), (&[0x81, 0x01, b'x'], 1002)];
+    let server = Server::new();
+    for (frame, code) in cases {
+        let mut stream = std::net::TcpStream::connect(server.at).unwrap();
+        let head = format!(
+            "GET /v1/ws HTTP/1.1\r\nhost: {}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            server.at
+        );
+        stream.write_all(&[head.as_bytes(), frame].concat()).unwrap();
+        let mut told = Vec::new();
+        stream.read_to_end(&mut told).unwrap();
+        let end = told.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+        assert_eq!((told[end], u16::from_be_bytes([told[end + 2], told[end + 3]])), (0x88, code));
+    }
 }
 
 #[test]

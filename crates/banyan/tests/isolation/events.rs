@@ -121,13 +121,44 @@ fn a_replay_knows_in_whose_scope_a_session_was_at_each_event() {
             json!({"session_id": id, "status": if round % 2 == 0 { "working" } else { "done" }}),
         );
     }
-    for (store, live) in [(&tenants.mine, mine.heard()), (&tenants.theirs, theirs.heard())] {
-        assert!(live.len() > 8);
-        for filters in [everything(), of_session("s")] {
-            assert_eq!(after(store, filters.clone(), Position::BEGINNING).heard(), live);
-            assert_eq!(after(store, filters, live[3].position).heard(), live[4..]);
-        }
+    let live = theirs.heard();
+    assert!(live.len() > 8 && mine.heard().len() > 8);
+    for filters in [everything(), of_session("s")] {
+        assert_eq!(after(&tenants.theirs, filters.clone(), Position::BEGINNING).heard(), live);
+        assert_eq!(after(&tenants.theirs, filters.clone(), live[3].position).heard(), live[4..]);
+        // Nothing is read of a session that one does not have, so that it takes as long as one that does not exist.
+        assert_eq!(after(&tenants.mine, filters, Position::BEGINNING).heard(), []);
     }
+}
+
+#[test]
+fn nothing_of_another_tenants_file_is_read_for_a_replay() {
+    let on_disk = OnDisk::new();
+    let tenants = |store: &Banyan| Tenants::on(store.clone(), &json!({"tenant": "a"}), &json!({"tenant": "b"}));
+    let before = tenants(&on_disk.store);
+    a_run(&before.mine, "mine", false);
+    let theirs = door(&before.theirs).session();
+    door(&before.theirs).say(&theirs, "private");
+    drop(before);
+    let on_disk = on_disk.reopened();
+    let now = tenants(&on_disk.store);
+    // Whoever reads it fails.
+    let file = on_disk.dir.path().join(format!("{}.jsonl", theirs.as_str().unwrap()));
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let heard = after(&now.mine, everything(), Position::BEGINNING).heard();
+    assert!(heard.len() > 4 && heard.iter().all(|it| it.payload["session_id"] != theirs), "{heard:?}");
+    for position in 1..=now.all.head().0 {
+        let start = Start::After(Position::new(CommitNo(position), 0));
+        assert!(now.mine.subscribe(Subscribe { filters: everything(), start }).is_ok());
+    }
+    let mut of_all =
+        now.all.subscribe(Subscribe { filters: everything(), start: Start::After(Position::BEGINNING) }).unwrap();
+    let mut read = || -> Result<(), banyan::model::Error> {
+        while of_all.try_next()?.is_some() {}
+        Ok(())
+    };
+    assert!(read().is_err(), "it can be told when it is read");
 }
 
 #[test]
