@@ -9,7 +9,7 @@ use rusqlite::OptionalExtension;
 use crate::decode;
 use crate::error::IndexError;
 use crate::list::{ListPage, ListQuery};
-use crate::open::{Opened, discard, open_store};
+use crate::open::{Opened, building, discard, open_store};
 use crate::overlay::{Change, Overlay, View};
 use crate::rebuild::{Sink, build};
 use crate::row::{FileKey, Row, SeenFile};
@@ -21,7 +21,7 @@ use crate::write;
 /// Changes are *noted*, which costs no more than a map, and reach the database with the next *flush*. What was noted
 /// counts at once: every answer includes it.
 pub struct Catalogue {
-    home: Home,
+    home: RwLock<Home>,
     overlay: Mutex<Overlay>,
     /// Held by the flush that is under way, so that the layers reach the database in their order.
     flush: Mutex<()>,
@@ -51,7 +51,12 @@ impl Catalogue {
     }
 
     fn new(home: Home, store: Option<Store>) -> Self {
-        Self { home, overlay: Mutex::default(), flush: Mutex::default(), store: RwLock::new(store) }
+        Self {
+            home: RwLock::new(home),
+            overlay: Mutex::default(),
+            flush: Mutex::default(),
+            store: RwLock::new(store),
+        }
     }
 
     /// Notes how a file is now. Rows of one session must be noted in the order of their commits.
@@ -111,12 +116,24 @@ impl Catalogue {
         fill: impl FnOnce(&mut Sink) -> Result<CommitNo, E>,
     ) -> Result<(), E> {
         self.put_store(None);
-        if let Home::File(path) = &self.home {
+        let home = self.home.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Home::File(path) = &home {
             discard(path)?;
         }
-        let store = build(&self.home, fill)?;
+        let store = build(&home, fill)?;
         self.put_store(Some(store));
         Ok(())
+    }
+
+    /// Gives up its file, which makes room, and has none from now on; [`Catalogue::rebuild`] comes next.
+    pub fn move_to_memory(&self) -> Result<(), IndexError> {
+        self.put_store(None);
+        let before =
+            std::mem::replace(&mut *self.home.write().unwrap_or_else(PoisonError::into_inner), Home::Memory);
+        match before {
+            Home::File(path) => discard(&building(&path)).and_then(|()| discard(&path)),
+            Home::Memory => Ok(()),
+        }
     }
 
     /// One page of the list.

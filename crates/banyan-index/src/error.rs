@@ -72,6 +72,13 @@ impl From<rusqlite::Error> for IndexError {
     }
 }
 
+impl From<IndexError> for banyan_model::Error {
+    fn from(error: IndexError) -> Self {
+        let told = Self::storage(error.to_string());
+        if matches!(error, IndexError::Full { .. }) { told.retryable() } else { told }
+    }
+}
+
 impl From<rusqlite::types::FromSqlError> for IndexError {
     fn from(error: rusqlite::types::FromSqlError) -> Self {
         Self::damaged(error.to_string())

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::{DeserializeOwned, Error as _, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -266,6 +266,48 @@ where
     D: Deserializer<'de>,
 {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// For fields that hold an object: serde would also take an array, and fill the fields by their order.
+pub(crate) fn object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Option::<OnlyObject<T>>::deserialize(deserializer).map(|found| found.map(|OnlyObject(value)| value))
+}
+
+struct OnlyObject<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OnlyObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(AsMap(deserializer)).map(Self)
+    }
+}
+
+/// Reads a struct as a map.
+struct AsMap<D>(D);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for AsMap<D> {
+    type Error = D::Error;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(visitor)
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_any(visitor)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
 }
 
 pub(crate) fn compacted<'de, D: Deserializer<'de>>(

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::json::null_as_default;
+use crate::json::{null_as_default, object};
 use crate::tagged::{self, Tagged};
 use crate::{ContentBlock, Json, whole};
 
@@ -143,7 +143,7 @@ pub struct AssistantMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
     /// What the turn consumed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Remarks that did not end the turn.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,6 +11,7 @@ use banyan::Banyan;
 use hyper::StatusCode;
 use tokio::sync::{Semaphore, watch};
 
+use crate::events::Places;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -31,7 +32,7 @@ pub(crate) struct App {
     pub(crate) rates: Rates,
     pub(crate) traces: Option<Traces>,
     /// Places for subscriptions, over all connections.
-    pub(crate) subscriptions: Arc<Semaphore>,
+    pub(crate) subscriptions: Places,
     /// Places for those who read the past for a stream, so that many who come back at once do not take all memory.
     pub(crate) readers: Arc<Semaphore>,
     /// Places for large files that come in, and where they are meanwhile.
@@ -54,7 +55,7 @@ impl App {
         stop: watch::Receiver<bool>,
     ) -> Self {
         let rates = Rates::new(settings.limits.requests_per_second);
-        let subscriptions = Arc::new(Semaphore::new(settings.limits.subscriptions.min(Semaphore::MAX_PERMITS)));
+        let subscriptions = Places::new(settings.limits.subscriptions);
         let readers = Arc::new(Semaphore::new(READERS));
         let metrics = Metrics::new();
         let (spools, spool) = (spool::places(), data.join(".banyan/incoming"));

@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use hyper::Request;
+use futures_util::TryFutureExt;
 use hyper::body::Incoming;
+use hyper::header::CONTENT_LENGTH;
 use hyper::server::conn::http1::UpgradeableConnection;
 use hyper::server::conn::{http1, http2};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -196,7 +198,9 @@ impl Connection {
                 let service = hyper::service::service_fn(move |request: Request<Incoming>| {
                     first.store(true, Ordering::Relaxed);
                     let (router, unread) = (router.clone(), unread.clone());
-                    Apart::new(async move { unread.answer(request, |request| router.oneshot(request)).await })
+                    Apart::new(async move {
+                        unread.answer(request, |request| router.oneshot(request)).await.map(without_length)
+                    })
                 });
                 let connection = Box::pin(servers.one.serve_connection(io, service).with_upgrades());
                 until_over(connection, UpgradeableConnection::graceful_shutdown, silent, &app, cut).await;
@@ -204,13 +208,21 @@ impl Connection {
             Version::Two => {
                 let service = hyper::service::service_fn(move |request: Request<Incoming>| {
                     first.store(true, Ordering::Relaxed);
-                    router.clone().oneshot(request.map(axum::body::Body::new))
+                    router.clone().oneshot(request.map(axum::body::Body::new)).map_ok(without_length)
                 });
                 let connection = Box::pin(servers.two.serve_connection(io, service));
                 until_over(connection, http2::Connection::graceful_shutdown, silent, &app, cut).await;
             }
         }
     }
+}
+
+/// What is not sent has no length: that of nothing would be taken for the file's (RFC 9110, 8.6).
+fn without_length<B>(mut response: Response<B>) -> Response<B> {
+    if response.status() == StatusCode::NOT_MODIFIED {
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
+    response
 }
 
 /// Serves a connection to its end. When the server stops, it is told to `finish` what it has begun.

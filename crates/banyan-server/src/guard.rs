@@ -16,7 +16,8 @@ use hyper::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderName,
     HeaderValue, ORIGIN, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use hyper::{HeaderMap, Method, StatusCode};
+use hyper::http::uri::Authority;
+use hyper::{HeaderMap, Method, StatusCode, Version};
 
 use crate::app::{App, Shared};
 use crate::problem::Problem;
@@ -66,7 +67,10 @@ pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Nex
 fn admit(app: &App, request: &Request) -> Result<Option<HeaderValue>, Problem> {
     let headers = request.headers();
     let host = host(request)?;
-    if app.open() && !is_local(host) && !app.settings.hosts.iter().any(|known| known == name_of(host)) {
+    if app.open()
+        && !is_local(host)
+        && !app.settings.hosts.iter().any(|known| known.eq_ignore_ascii_case(name_of(host)))
+    {
         return Err(Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
             "http/wrong_host",
@@ -108,8 +112,19 @@ fn host(request: &Request) -> Result<&str, Problem> {
         (Some(header), Some(authority)) if !header.eq_ignore_ascii_case(authority) => {
             Err(Problem::invalid("the request names two hosts"))
         }
+        (None, None) if request.version() == Version::HTTP_11 => {
+            Err(Problem::invalid("the request names no host; HTTP/1.1 asks for the header Host"))
+        }
+        (Some(header), _) if !is_a_name(header) => Err(Problem::invalid("the header Host is not a host's name")),
         (header, authority) => Ok(header.or(authority).unwrap_or_default()),
     }
+}
+
+/// A host, and a port if there is one; it may be empty.
+fn is_a_name(host: &str) -> bool {
+    let named = |authority: Authority| authority.port().is_some() || authority.as_str() == authority.host();
+    let host = host.trim_end_matches(':');
+    host.is_empty() || (!host.contains('@') && host.parse().is_ok_and(named))
 }
 
 /// Whether a browser says that a page of another origin wants this, as it does for pictures, scripts and frames, which

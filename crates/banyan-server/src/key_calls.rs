@@ -65,6 +65,10 @@ pub(crate) async fn create(
     Whole(body): Whole,
 ) -> Result<Response, Problem> {
     operator(&caller)?;
+    // An array would be read as the fields in their order.
+    if body.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Problem::invalid("the body is an array; send an object with the key's fields"));
+    }
     let new: NewKey = serde_json::from_slice(&body).map_err(|error| Problem::invalid(error.to_string()))?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let now = i64::try_from(now).unwrap_or(i64::MAX);

@@ -281,8 +281,8 @@ fn unfit(value: &Value) -> Option<&'static str> {
             Some("is a number that is not whole, or longer than 64 bits; write it as text, in quotes")
         }
         Value::String(text) if text.is_empty() => Some("is empty; give it a value"),
-        Value::Null => Some("is null; give it a value"),
-        _ => None,
+        Value::Null | Value::Array(_) | Value::Object(_) => Some("is no text, whole number, true or false"),
+        Value::Number(_) | Value::String(_) | Value::Bool(_) => None,
     }
 }
 

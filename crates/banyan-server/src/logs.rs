@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use tracing::Subscriber;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, Registry, fmt};
@@ -36,7 +36,10 @@ pub struct Logs {
 impl Logs {
     /// Reads a level such as `info` or `info,banyan::requests=debug`.
     pub fn at(level: &str) -> Result<Self, String> {
-        let targets = Targets::from_str(level).map_err(|_| {
+        // A word alone could also be a part of the program; then nothing else would be written.
+        let words = level.split(',').filter(|part| !part.contains('='));
+        let known = words.map(str::trim).all(|word| LevelFilter::from_str(word).is_ok());
+        let targets = Targets::from_str(level).ok().filter(|_| known).ok_or_else(|| {
             format!(
                 "`{level}` is no level: write error, warn, info, debug or trace, or `info,banyan::requests=debug`"
             )

@@ -174,8 +174,7 @@ pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result
     metrics.head.set(i64::try_from(app.store.head().0).unwrap_or(i64::MAX));
     metrics.searchable.set(i64::try_from(app.store.searchable().0).unwrap_or(i64::MAX));
     metrics.poisoned.set(app.store.poisoned().is_some().into());
-    let open = app.settings.limits.subscriptions.saturating_sub(app.subscriptions.available_permits());
-    metrics.subscriptions.set(i64::try_from(open).unwrap_or(i64::MAX));
+    metrics.subscriptions.set(i64::try_from(app.subscriptions.taken()).unwrap_or(i64::MAX));
     metrics.keys.set(i64::try_from(app.keys.all().len()).unwrap_or(i64::MAX));
     let mut page = String::new();
     text::encode(&mut page, &metrics.registry).map_err(|_| Problem::internal())?;

@@ -12,14 +12,14 @@ async fn with_host(server: &Server, host: &str) -> Answer {
 async fn only_names_of_loopback_are_answered_while_there_is_no_key() {
     let server = Server::start(Settings { hosts: vec!["box.lan".to_owned()], ..settings() }).await;
     let port = server.address().port();
-    for host in ["localhost", "127.0.0.1", "[::1]", "LOCALHOST", "box.lan", "a.localhost"] {
+    for host in ["localhost", "127.0.0.1", "[::1]", "LOCALHOST", "box.lan", "Box.LAN", "a.localhost"] {
         assert_eq!(with_host(&server, &format!("host: {host}:{port}\r\n")).await.status, 200, "{host}");
     }
     for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "192.168.0.1", ""] {
         let answer = with_host(&server, &format!("host: {host}\r\n")).await;
         assert_eq!((answer.status, answer.code().as_str()), (421, "http/wrong_host"), "{host}");
     }
-    assert_eq!(with_host(&server, "").await.status, 421);
+    assert_eq!(with_host(&server, "").await.status, 400);
     assert_eq!(with_host(&server, "host: localhost\r\nhost: evil.example\r\n").await.status, 400);
     let absolute = "GET http://evil.example/readyz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     assert_eq!(server.send(absolute).await.status, 400);
@@ -34,6 +34,9 @@ async fn a_key_stands_in_for_the_name() {
     Keys::open(dir.path()).unwrap().create(NewKey { name: "one".to_owned(), ..NewKey::default() }, 0).unwrap();
     let server = Server::start_in(dir, settings()).await;
     assert_eq!(with_host(&server, "host: sessions.example\r\n").await.status, 200);
+    for none in ["", "host: a b\r\n", "host: somebody@sessions.example\r\n", "host: sessions.example:port\r\n"] {
+        assert_eq!(with_host(&server, none).await.status, 400, "{none}");
+    }
     server.stop().await;
 }
 

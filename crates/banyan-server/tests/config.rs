@@ -135,3 +135,22 @@ fn variables_that_mean_nothing_are_pointed_out() {
     let config = Config::load(&Sources::from_variables(environment)).unwrap();
     assert_eq!(config.unknown_variables, ["BANYAN_LISTN"]);
 }
+
+#[test]
+fn what_would_never_be_heeded_is_refused() {
+    for (name, value) in [
+        ("BANYAN_LOG_LEVEL", "loud"),
+        ("BANYAN_LOG_LEVEL", "info,information"),
+        ("BANYAN_HOSTS", "box.lan:80"),
+        ("BANYAN_HOSTS", "https://box.lan"),
+        ("BANYAN_HOSTS", "box.lan, [::1]"),
+    ] {
+        let text = refusal(&Sources::from_variables(variables(&[(name, value)])));
+        assert!(text.contains(value.split(',').next_back().unwrap().trim()), "{text}");
+    }
+    for (name, value) in
+        [("BANYAN_LOG_LEVEL", "INFO,banyan::requests=debug"), ("BANYAN_HOSTS", "Box.lan,::1,10.0.0.1")]
+    {
+        Config::load(&Sources::from_variables(variables(&[(name, value)]))).unwrap();
+    }
+}

@@ -147,8 +147,7 @@ impl Store {
         })?;
         if !used {
             let key = FileKey { session_id: id.clone(), born: born.to_string() };
-            let index = |error: banyan_index::IndexError| Error::storage(error.to_string());
-            self.catalogue.stop_using(&key, &hash).map_err(index)?;
+            self.catalogue.stop_using(&key, &hash)?;
             self.collect_garbage();
         }
         Ok(())

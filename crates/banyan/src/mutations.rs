@@ -184,9 +184,8 @@ impl Store {
         });
         let (session, born, base, exists, tombstone) = found;
         let key = FileKey { session_id: session.clone(), born: born.to_string() };
-        let index = |error: banyan_index::IndexError| Error::storage(error.to_string());
-        let keep_for_forks = !self.catalogue.forks(&key).map_err(index)?.is_empty();
-        let blobs = if keep_for_forks { Vec::new() } else { self.catalogue.blobs_of(&key).map_err(index)? };
+        let keep_for_forks = !self.catalogue.forks(&key)?.is_empty();
+        let blobs = if keep_for_forks { Vec::new() } else { self.catalogue.blobs_of(&key)? };
         let blobs: Vec<String> = blobs.iter().map(|hash| hash.to_hex().to_string()).collect();
         let has_blobs = !blobs.is_empty();
         // The end of what was no session is nothing to tell, then or later.

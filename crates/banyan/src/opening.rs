@@ -59,10 +59,11 @@ impl Banyan {
             })?;
         }
         let index_dir = catalogue.and_then(Path::parent);
-        let (catalogue, rebuild) = match catalogue.map(Catalogue::open).transpose()? {
-            Some(Opened::Ready(catalogue)) => (catalogue, None),
-            Some(Opened::Rebuild(catalogue, reason)) => (catalogue, Some(reason.to_string())),
-            None => (Catalogue::unbuilt_in_memory(), Some("it is in memory".to_owned())),
+        let (catalogue, rebuild) = match catalogue.map(Catalogue::open) {
+            Some(Ok(Opened::Ready(catalogue))) => (catalogue, false),
+            Some(Ok(Opened::Rebuild(catalogue, _))) => (catalogue, true),
+            Some(Err(IndexError::Full { .. })) | None => (Catalogue::unbuilt_in_memory(), true),
+            Some(Err(error)) => return Err(error.into()),
         };
         let home = match index_dir {
             _ if !options.log.background || options.search == SearchIndexing::Off => Home::Nowhere,
@@ -107,13 +108,18 @@ impl Store {
         Ok(Self::new(log, Catalogue::in_memory()?, Home::Nowhere, options, Purpose::Inspection))
     }
 
-    fn catch_up(self: &Arc<Self>, recovered: &Recovered, rebuild: Option<String>) -> Result<(), OpenError> {
+    fn catch_up(self: &Arc<Self>, recovered: &Recovered, rebuild: bool) -> Result<(), OpenError> {
         for warning in &recovered.warnings {
             self.warn(warning);
         }
-        let interrupted = match rebuild {
-            Some(_) => self.rebuild_catalogue()?,
-            None => self.reconcile(recovered)?,
+        let compared = if rebuild { self.rebuild_catalogue() } else { self.reconcile(recovered) };
+        let interrupted = match compared {
+            Err(OpenError::Index(IndexError::Full { .. })) => {
+                self.warn("the disk is full: until there is room, and the next start, the list of sessions is in memory only");
+                self.catalogue.move_to_memory()?;
+                self.rebuild_catalogue()?
+            }
+            compared => compared?,
         };
         self.log.raise_head(self.catalogue.applied()?);
         let store = Arc::downgrade(self);

@@ -58,7 +58,7 @@ impl Store {
             }
             answer => answer,
         };
-        answer.map_err(|error| Error::storage(error.to_string()))
+        Ok(answer?)
     }
 
     /// Catches up with what the catalogue has not seen. Says which files are imports that did not end.

@@ -73,7 +73,8 @@ fn data_goes_where_it_is_told_then_where_the_environment_says_then_home() {
 fn what_is_not_understood_is_said_in_json_when_that_is_asked_for() {
     let place = Place::new();
     let usage = (Some(2), "cli/usage".to_owned());
-    for words in [&["ls", "--bogus", "--json"][..], &["--json", "nonsense"], &["ls", "--json", "--limit", "many"]] {
+    for words in [&["ls", "--bogus", "--json"][..], &["--json", "nonsense"], &["ls", "--json", "--limit", "many"]]
+    {
         assert_eq!(place.run(words).refusal(), usage, "{words:?}");
     }
     let said = place.run(&["ls", "--bogus"]);

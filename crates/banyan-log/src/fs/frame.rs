@@ -15,6 +15,9 @@ use banyan_model::CommitNo;
 
 pub(crate) const FRAME_HEAD: usize = 8;
 
+/// No frame has fewer bytes.
+pub(crate) const SHORTEST: usize = FRAME_HEAD + 8;
+
 const WRITE: u8 = 1;
 const REMOVE: u8 = 2;
 const RETAIN: u8 = 3;
@@ -90,6 +93,11 @@ impl<'b> FrameWriter<'b> {
 pub(crate) struct Frame<'a> {
     pub(crate) commit: CommitNo,
     pub(crate) ops: Vec<Op<'a>>,
+}
+
+/// The commit that a frame at the start of `bytes` would be of, if there is one.
+pub(crate) fn commit_at(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(FRAME_HEAD..SHORTEST)?.try_into().ok()?))
 }
 
 /// Reads the frame at the start of `bytes`, and says how long it is. `None` where there is no valid one.

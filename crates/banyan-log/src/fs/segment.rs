@@ -3,13 +3,14 @@
 //! ```text
 //! header = "BANYANW1" · segment u64 · first commit u64 · crc32c u32 · zeros up to 64 bytes
 //! ```
-//! The rest is zeros until frames overwrite them, so that a flush carries no change of size.
+//! The rest is zeros, or what frames of an earlier segment left when its file was taken again, until frames overwrite it. So a
+//! flush carries no change of size.
 
 use std::sync::Arc;
 
 use banyan_model::CommitNo;
 
-use super::frame::{Frame, read_frame};
+use super::frame::{Frame, SHORTEST, commit_at, read_frame};
 use super::layout;
 use crate::LogError;
 use crate::disk::{Disk, DiskFile};
@@ -109,9 +110,14 @@ pub(crate) fn frames(bytes: &[u8], header: Header, visit: &mut dyn FnMut(Frame<'
 /// The commit of a valid frame somewhere behind `from`, where there should be none: what is before it is damaged.
 pub(crate) fn frame_after(bytes: &[u8], from: usize, header: Header) -> Option<u64> {
     let end = bytes.iter().rposition(|byte| *byte != 0)?;
+    let first = header.first_commit.0.saturating_add(1);
+    // Only what names one of these commits is summed up: behind the last frame may be millions of bytes of older ones, and
+    // each of those bytes may be taken for a length.
+    let commits = first..first.saturating_add((bytes.len() / SHORTEST) as u64);
     (from..=end).find_map(|at| {
-        let (frame, _) = read_frame(bytes.get(at..)?, header.id)?;
-        (frame.commit > header.first_commit).then_some(frame.commit.0)
+        let rest = bytes.get(at..)?;
+        commit_at(rest).filter(|commit| commits.contains(commit))?;
+        read_frame(rest, header.id).map(|(frame, _)| frame.commit.0)
     })
 }
 
@@ -127,4 +133,47 @@ pub(crate) fn read_all(file: &dyn DiskFile) -> std::io::Result<Vec<u8>> {
     let got = file.read_at(0, &mut bytes)?;
     bytes.truncate(got);
     Ok(bytes)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::super::frame::{FrameWriter, Op};
+    use super::*;
+
+    const HERE: Header = Header { id: 9, first_commit: CommitNo(5_000) };
+
+    /// Frames of a segment, one for each commit.
+    fn written(segment: u64, commits: std::ops::Range<u64>) -> Vec<u8> {
+        let mut bytes = vec![1; HEADER];
+        for commit in commits {
+            let mut frame = FrameWriter::begin(&mut bytes, segment, CommitNo(commit));
+            frame.push(&Op::Write { path: "a session.jsonl", offset: commit * 700, bytes: &[b'x'; 600] });
+            frame.finish();
+        }
+        bytes
+    }
+
+    fn after_the_last(bytes: &[u8]) -> Option<u64> {
+        frame_after(bytes, frames(bytes, HERE, &mut |_| {}), HERE)
+    }
+
+    #[test]
+    fn a_frame_behind_a_damaged_one_is_found() {
+        let mut bytes = written(9, 5_000..5_003);
+        let whole = bytes.len();
+        assert_eq!(after_the_last(&bytes), None);
+        bytes[HEADER + (whole - HEADER) / 2] ^= 1;
+        assert_eq!(after_the_last(&bytes), Some(5_002));
+    }
+
+    /// Summing up what every one of these bytes gives as a length would take hours.
+    #[test]
+    fn what_an_earlier_segment_left_in_the_file_is_passed_over() {
+        let mut bytes = written(7, 0..26_000);
+        assert!(bytes.len() > 16 << 20);
+        let now = written(9, 5_000..5_010);
+        bytes[..now.len()].copy_from_slice(&now);
+        assert_eq!(after_the_last(&bytes), None);
+    }
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::json::object;
 use crate::{
     AgentMessage, ContentBlock, CustomPayload, EntryId, Json, Object, Revision, SessionEntry, SessionId, Usage,
     whole,
@@ -17,7 +18,7 @@ pub struct AppendRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<AgentMessage>,
     /// An application's own data to append instead.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub custom: Option<CustomPayload>,
     /// The entry to append to; the active leaf when left out. Naming another entry starts a branch.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,7 +82,7 @@ pub struct UpdateMessageRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Json>,
     /// What the turn consumed, for assistant messages; the old value stays when left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Change the message only if it is at this revision.
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 //! The keys of a configuration. One table says how each is read, shown and explained.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use banyan::Durability;
@@ -49,6 +49,19 @@ impl<'a> Given<'a> {
 
     fn list(&self) -> Vec<String> {
         self.text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+    }
+
+    fn hosts(&self) -> Result<Vec<String>, String> {
+        let hosts = self.list();
+        let is_name = |host: &&String| {
+            host.parse::<IpAddr>().is_ok() || !host.contains(|c: char| c.is_whitespace() || ":/@[]?#".contains(c))
+        };
+        match hosts.iter().find(|host| !is_name(host)) {
+            Some(host) => {
+                Err(format!("`{host}` must be a name or an address alone, without scheme, port and brackets"))
+            }
+            None => Ok(hosts),
+        }
     }
 
     fn count(&self) -> Result<usize, String> {
@@ -231,7 +244,7 @@ pub(super) const KEYS: &[Key] = &[
         "hosts",
         "names, besides those of loopback, that it may be called by while it has no key",
         |draft, given| {
-            draft.settings.hosts = given.list();
+            draft.settings.hosts = given.hosts()?;
             Ok(())
         },
         |draft| draft.settings.hosts.join(",")

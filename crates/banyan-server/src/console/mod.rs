@@ -13,13 +13,13 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, VARY,
+    HeaderValue, REFERRER_POLICY, VARY,
 };
 use hyper::{HeaderMap, StatusCode};
 
 use crate::path::Captured;
 use crate::problem::Problem;
-use crate::resources::names;
+use crate::resources::is_known;
 use files::{File, find};
 
 /// The page of a server that was built without it.
@@ -42,9 +42,9 @@ pub(crate) async fn page(request: Request) -> Result<Response, Problem> {
         return Ok(response);
     };
     let tag: &str = &INDEX_TAG;
-    let mut response = match headers.get(IF_NONE_MATCH) {
-        Some(tags) if names(tags, tag) => StatusCode::NOT_MODIFIED.into_response(),
-        _ => Bytes::from_static(index.bytes).into_response(),
+    let mut response = match is_known(headers, tag) {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => Bytes::from_static(index.bytes).into_response(),
     };
     described(&mut response, "text/html; charset=utf-8", "no-cache", policy::PAGE);
     set(response.headers_mut(), ETAG, tag);
@@ -57,11 +57,8 @@ pub(crate) async fn file(Captured(path): Captured, headers: HeaderMap) -> Result
     let found = find(name).filter(|file| file.name != INDEX);
     let file = found.ok_or_else(|| Problem::no_such_address(format!("the console has no file {name}")))?;
     let tag = format!("\"{}\"", file.name);
-    let mut response = if headers.get(IF_NONE_MATCH).is_some_and(|tags| names(tags, &tag)) {
-        StatusCode::NOT_MODIFIED.into_response()
-    } else {
-        bytes(file, &headers)
-    };
+    let mut response =
+        if is_known(&headers, &tag) { StatusCode::NOT_MODIFIED.into_response() } else { bytes(file, &headers) };
     let policy = if file.is_page() { policy::diagrams() } else { policy::NOTHING };
     described(&mut response, file.content_type(), "public, max-age=31536000, immutable", policy);
     set(response.headers_mut(), ETAG, &tag);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use banyan::model::{Error, GetRequest, Position, SessionId};
 use banyan::{Banyan, Delivery, Subscription};
 use prometheus_client::metrics::counter::Counter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::deltas::Deltas;
@@ -23,6 +23,8 @@ pub(crate) struct Feed {
     source: Source,
     readers: Arc<Semaphore>,
     presence: Presence,
+    /// Whoever is on the other side is to be sent something.
+    nudges: watch::Receiver<()>,
     keep_alive: Duration,
     over: bool,
     snapshot: bool,
@@ -80,7 +82,7 @@ impl Feed {
         if app.stopping() {
             return Err(Problem::busy("http/stopping", "the server is stopping"));
         }
-        let place = Arc::clone(&app.subscriptions).try_acquire_owned().map_err(|_| {
+        let place = app.subscriptions.take().await.ok_or_else(|| {
             let most = app.settings.limits.subscriptions;
             Problem::busy(
                 "events/too_many_subscriptions",
@@ -95,6 +97,7 @@ impl Feed {
             source: Source::Here(Box::new(intake)),
             readers,
             presence: Presence::new(app, caller.key.clone()),
+            nudges: app.subscriptions.nudges(),
             keep_alive: app.settings.keep_alive,
             over: false,
             snapshot,
@@ -140,6 +143,7 @@ impl Feed {
                     }
                     Some(frames) => return some(frames),
                 },
+                Ok(()) = self.nudges.changed() => return Some(News::Quiet),
                 () = tokio::time::sleep(self.keep_alive) => return Some(News::Quiet),
             }
         }

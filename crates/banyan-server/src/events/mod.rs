@@ -4,11 +4,13 @@
 mod deltas;
 mod feed;
 mod frames;
+mod places;
 mod query;
 mod sse;
 
 pub(crate) use feed::{Feed, News, Session, read};
 pub(crate) use frames::{Frame, stream_bytes};
+pub(crate) use places::Places;
 pub(crate) use query::Asked;
 pub(crate) use sse::{COMMENT, Pieces, event_stream};
 

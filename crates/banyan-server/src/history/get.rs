@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use banyan::model::{EntryId, Error};
 use banyan::{PathState, Whereabouts};
 use banyan_formats::history::{Disclosure, HistoryMessage, Projected, Standing, milliseconds};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, LINK};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, LINK};
 use hyper::{HeaderMap, StatusCode, Uri};
 
 use super::cursor::Cursor;
@@ -18,7 +18,7 @@ use crate::app::Shared;
 use crate::caller::Caller;
 use crate::path::Captured;
 use crate::problem::Problem;
-use crate::resources::names;
+use crate::resources::is_known;
 
 pub(crate) async fn history(
     State(app): State<Shared>,
@@ -41,7 +41,7 @@ pub(crate) async fn history(
     }
     let state = reader.state()?;
     let tag = tag(&state);
-    if headers.get(IF_NONE_MATCH).is_some_and(|tags| names(tags, &tag)) {
+    if is_known(&headers, &tag) {
         return Ok(with_headers(StatusCode::NOT_MODIFIED.into_response(), &tag, None));
     }
     must_be_on_path(&reader, &asked)?;

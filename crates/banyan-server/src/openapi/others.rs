@@ -88,7 +88,10 @@ fn in_query() -> Vec<Value> {
 fn keys(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
     let properties = json!({
         "name": {"type": "string", "pattern": "\\S", "description": "What people call it."},
-        "scope": {"type": "object", "description": "The metadata that a session must carry for the key to see it; all sessions when empty."},
+        "scope": {"type": "object", "propertyNames": {"minLength": 1}, "additionalProperties": {"anyOf": [
+            {"type": "string", "minLength": 1}, {"type": "boolean"},
+            {"type": "integer", "minimum": i64::MIN, "maximum": u64::MAX},
+        ]}, "description": "The metadata that a session must carry for the key to see it; all sessions when empty."},
         "read_only": {"type": "boolean", "description": "Whether it may only look."},
         "requests_per_second": {"type": ["integer", "null"], "minimum": 1, "maximum": u32::MAX,
             "description": "The most requests a second; the server's own limit when it is left out."},

@@ -102,6 +102,7 @@ fn in_headers(operation: &Operation) -> Vec<Value> {
             "schema": {"type": "string"},
         })],
         Answer::Bytes => vec![
+            header("If-Match", "Answer 412 unless the file still has this ETag."),
             header("Range", "A single range of bytes, for example `bytes=0-99`."),
             header("If-Range", "Heed the range only if the file still has this ETag."),
             header("If-None-Match", "Answer 304 if the file still has this ETag."),
@@ -188,7 +189,7 @@ fn responses(operation: &Operation, schemas: &mut Schemas, protection: Protectio
                 .json(201, "It was made.", &if operation.or_function.is_some() { response } else { ensured })
                 .header(201, "Location", "Where it is.")
         }
-        Answer::Bytes => bytes(responses),
+        Answer::Bytes => bytes(responses).problem(412, "The file does not have the ETag that was given."),
     };
     for function in std::iter::once(operation.function).chain(operation.or_function) {
         for (status, description) in refusals(function) {

@@ -4,7 +4,7 @@ use axum::response::Response;
 use banyan::model::{GetAttachmentRequest, PutAttachmentRequest};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_TYPE, IF_MATCH};
 use hyper::{Method, StatusCode};
 
 use super::asked::created;
@@ -56,7 +56,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "Delete a stored file that no message uses.",
         input: Input::Nothing,
         answer: Answer::OrNotFound,
-        handler: plain,
+        handler: handler!(delete),
     },
 ];
 
@@ -129,19 +129,35 @@ async fn get(asked: Asked) -> Result<Response, Problem> {
             asked.query[0].0
         )));
     }
-    let request = |include_data: bool| GetAttachmentRequest {
-        session_id: asked.in_path("session_id").into(),
-        attachment_id: asked.in_path("attachment_id").into(),
-        include_data: Some(include_data),
-    };
-    let found = asked.caller.store.get_attachment(request(false)).await?.ok_or_else(|| asked.not_found())?;
-    let file = File::of(found.attachment);
+    let file = described(&asked).await?;
     if let Some(response) = file.without_bytes(&asked.headers, asked.method == Method::HEAD)? {
         return Ok(response);
     }
-    let found = asked.caller.store.get_attachment(request(true)).await?.ok_or_else(|| asked.not_found())?;
+    let request = request(&asked, true);
+    let found = asked.caller.store.get_attachment(request).await?.ok_or_else(|| asked.not_found())?;
     let bytes = STANDARD.decode(found.data.unwrap_or_default()).map_err(|error| {
         Problem::from(banyan::model::Error::storage(format!("the attachment cannot be decoded: {error}")))
     })?;
     Ok(answer(&file, &asked.headers, bytes))
+}
+
+async fn delete(asked: Asked) -> Result<Response, Problem> {
+    if asked.headers.contains_key(IF_MATCH) {
+        described(&asked).await?.must_match(&asked.headers)?;
+    }
+    plain(asked).await
+}
+
+/// What is known of the file that the address names.
+async fn described(asked: &Asked) -> Result<File, Problem> {
+    let found = asked.caller.store.get_attachment(request(asked, false)).await?;
+    found.map(|found| File::of(found.attachment)).ok_or_else(|| asked.not_found())
+}
+
+fn request(asked: &Asked, include_data: bool) -> GetAttachmentRequest {
+    GetAttachmentRequest {
+        session_id: asked.in_path("session_id").into(),
+        attachment_id: asked.in_path("attachment_id").into(),
+        include_data: Some(include_data),
+    }
 }

@@ -4,10 +4,11 @@ use axum::response::{IntoResponse, Response};
 use banyan::model::AttachmentMeta;
 use hyper::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, IF_RANGE, RANGE, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_RANGE, RANGE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{HeaderMap, StatusCode};
 
+use super::conditions::{is_known, must_match};
 use crate::path::segment;
 use crate::problem::Problem;
 
@@ -23,10 +24,16 @@ impl File {
         Self { tag: format!("\"{}\"", meta.sha256), meta }
     }
 
+    /// Refuses when `If-Match` asks for another file.
+    pub(super) fn must_match(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        must_match(headers, &self.tag)
+    }
+
     /// The answer when the bytes are not needed for it: they have not changed, only the head was asked for, or there are
     /// not that many.
     pub(crate) fn without_bytes(&self, headers: &HeaderMap, head_only: bool) -> Result<Option<Response>, Problem> {
-        if headers.get(IF_NONE_MATCH).is_some_and(|tags| names(tags, &self.tag)) {
+        must_match(headers, &self.tag)?;
+        if is_known(headers, &self.tag) {
             return Ok(Some(self.described(StatusCode::NOT_MODIFIED.into_response())));
         }
         if head_only {
@@ -82,12 +89,6 @@ pub(crate) fn answer(file: &File, headers: &HeaderMap, bytes: Vec<u8>) -> Respon
         }
         _ => file.described(bytes.into_response()),
     }
-}
-
-/// Whether a list of tags names this one, or all.
-pub(crate) fn names(tags: &HeaderValue, tag: &str) -> bool {
-    let tags = tags.to_str().unwrap_or_default();
-    tags.split(',').map(str::trim).any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Messages and other entries of a session.
 
 use axum::response::{IntoResponse, Response};
-use hyper::header::{ETAG, HeaderValue, IF_MATCH, IF_NONE_MATCH};
-use hyper::{HeaderMap, StatusCode};
+use hyper::StatusCode;
+use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 use serde::Deserialize;
 
+use super::conditions::{failed, is_known, wanted};
 use super::fields::{Body, Fields};
-use super::files::names;
-use super::{Answer, Asked, Input, Operation, Verb, handler, plain};
+use super::{Answer, Asked, Input, Operation, Verb, fields_of, handler, plain};
 use crate::calls;
 use crate::problem::Problem;
 use crate::shapes;
@@ -119,6 +119,13 @@ async fn append(asked: Asked) -> Result<Response, Problem> {
     let body = Body::read(&asked.body)?;
     let request = asked.request_with(&body, |_| {})?;
     let function = if body.has("messages") { "session::append-many" } else { "session::append" };
+    let known = fields_of(function);
+    let of_one = fields_of("session::append").iter().filter(|field| !known.iter().any(|it| it.name == field.name));
+    if let Some(field) = of_one.map(|field| &field.name).find(|name| body.has(name)) {
+        return Err(Problem::invalid(format!(
+            "`{field}` is about one entry, and `messages` are several; leave one out"
+        )));
+    }
     let answer = asked.call(function, &request).await?;
     asked.answer(answer)
 }
@@ -151,8 +158,11 @@ async fn get(asked: Asked) -> Result<Response, Problem> {
         return Ok(calls::json(answer));
     }
     let tag = entry.tag();
-    let known = asked.headers.get(IF_NONE_MATCH).is_some_and(|tags| names(tags, &tag));
-    let mut response = if known { StatusCode::NOT_MODIFIED.into_response() } else { calls::json(answer) };
+    let mut response = if is_known(&asked.headers, &tag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        calls::json(answer)
+    };
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(ETAG, tag);
     }
@@ -167,11 +177,13 @@ struct Changed {
 /// A new content, or more of it. `If-Match` with the entry's tag is the same as `expected_revision`, answered as HTTP does.
 async fn change(asked: Asked) -> Result<Response, Problem> {
     let mut body = Body::read(&asked.body)?;
-    let tags: Vec<&[u8]> = tags(&asked.headers);
-    if tags.is_empty() || tags.contains(&&b"*"[..]) {
+    if asked.headers.contains_key(IF_NONE_MATCH) && is_known(&asked.headers, &current(&asked).await?.tag()) {
+        return Err(failed("the message is one that `If-None-Match` rules out"));
+    }
+    let Some(tags) = wanted(&asked.headers) else {
         let request = asked.request_with(&body, |_| {})?;
         return Ok(calls::json(asked.call(asked.operation.function, &request).await?));
-    }
+    };
     if body.has("expected_revision") {
         return Err(Problem::invalid("`If-Match` and `expected_revision` are both given; give one of them"));
     }
@@ -189,12 +201,6 @@ async fn change(asked: Asked) -> Result<Response, Problem> {
     }
 }
 
-/// The tags of `If-Match`, of which one is enough. A weak one never is (RFC 9110, 13.1.1).
-fn tags(headers: &HeaderMap) -> Vec<&[u8]> {
-    let lines = headers.get_all(IF_MATCH).iter();
-    lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii).collect()
-}
-
 /// The state of the entry that the address names.
 async fn current(asked: &Asked) -> Result<Version, Problem> {
     let mut fields = Fields::new();
@@ -208,9 +214,5 @@ async fn current(asked: &Asked) -> Result<Version, Problem> {
 }
 
 fn another() -> Problem {
-    Problem::new(
-        StatusCode::PRECONDITION_FAILED,
-        "http/precondition_failed",
-        "the message is not the one that `If-Match` names; read it again",
-    )
+    failed("the message is not the one that `If-Match` names")
 }

@@ -6,6 +6,7 @@
 mod asked;
 mod attachments;
 mod branches;
+mod conditions;
 mod fields;
 mod files;
 mod messages;
@@ -28,7 +29,7 @@ use crate::path::Captured;
 use crate::problem::Problem;
 
 pub(crate) use asked::Asked;
-pub(crate) use files::names;
+pub(crate) use conditions::is_known;
 pub(crate) use query::{Field, Kind, fields_of, pairs};
 
 /// One method at one address.

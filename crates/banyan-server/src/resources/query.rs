@@ -22,6 +22,8 @@ pub(crate) struct Field {
 pub(crate) enum Kind {
     Text,
     Number,
+    /// A whole number that may be below zero.
+    Signed,
     Flag,
     /// Some of a fixed set of words, with commas between them.
     Words,
@@ -35,7 +37,7 @@ impl Kind {
     fn described(self) -> &'static str {
         match self {
             Self::Text => "text",
-            Self::Number => "a whole number",
+            Self::Number | Self::Signed => "a whole number",
             Self::Flag => "true or false",
             Self::Words => "words with commas between them",
             Self::Texts => "text, once for each",
@@ -49,6 +51,7 @@ impl Kind {
             schema["type"].as_array().map_or_else(|| vec![&schema["type"]], |types| types.iter().collect());
         let is = |name: &str| types.iter().any(|known| *known == name);
         match () {
+            () if is("integer") && schema["minimum"].is_null() => Self::Signed,
             () if is("integer") => Self::Number,
             () if is("boolean") => Self::Flag,
             () if is("object") => Self::Object,
@@ -123,6 +126,7 @@ fn write(kind: Kind, value: &str, name: &str, into: &mut Fields) -> Option<()> {
     match kind {
         Kind::Text | Kind::Texts => into.value(name, value),
         Kind::Number => into.value(name, &value.parse::<u64>().ok().filter(|_| is_digits(value))?),
+        Kind::Signed => into.value(name, &value.parse::<i64>().ok().filter(|_| !value.starts_with('+'))?),
         Kind::Flag => into.value(name, &value.parse::<bool>().ok()?),
         Kind::Words => {
             let words: Vec<&str> = if value.is_empty() { Vec::new() } else { value.split(',').collect() };

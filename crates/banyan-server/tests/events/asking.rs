@@ -171,6 +171,14 @@ fn there_are_only_so_many_subscriptions() {
 }
 
 #[test]
+fn whoever_went_away_without_a_word_keeps_nobody_out() {
+    let limits = Limits { subscriptions: 2, ..Limits::default() };
+    let server = Server::with(Options::default(), Settings { limits, keep_alive: PATIENCE * 2, ..settings() });
+    drop([server.open("/v1/events"), server.open("/v1/events")]);
+    eventually("a place becomes free", || Stream::open(server.at, "/v1/events", &[]).is_ok());
+}
+
+#[test]
 fn a_stream_needs_a_key_when_there_are_keys_and_ends_with_it() {
     let server = Server::new();
     server.session("s");

@@ -179,3 +179,20 @@ fn an_attachment_is_deleted_unless_a_message_uses_it() {
     assert_eq!(client.delete(location).refused(), refusal(409, "session/attachment_in_use"));
     assert_eq!(client.delete("/v1/sessions/nobody/attachments/a").refused(), refusal(404, "session/not_found"));
 }
+
+#[test]
+fn a_file_is_read_and_deleted_only_if_it_is_the_one_that_is_meant() {
+    let client = Client::new();
+    let made = upload(&client, "?name=a.txt", "text/plain", b"hello");
+    let address = made.header("location").unwrap();
+    let tag = client.get(address).header("etag").unwrap().to_owned();
+    let with = |method: &str, tag: &str| client.send(method, address, &[("if-match", tag)], b"");
+    for method in ["GET", "DELETE"] {
+        assert_eq!(with(method, "\"elsewhere\"").refused(), refusal(412, "http/precondition_failed"), "{method}");
+    }
+    let head = client.send("HEAD", address, &[("if-none-match", "\"elsewhere\""), ("if-none-match", &tag)], b"");
+    assert_eq!((head.status, head.header("content-length")), (304, None));
+    assert_eq!(with("GET", &tag).status, 200);
+    assert_eq!(with("DELETE", &tag).json(), json!({"deleted": true}));
+    assert_eq!(with("DELETE", &tag).status, 404);
+}

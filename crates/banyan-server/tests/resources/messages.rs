@@ -116,6 +116,19 @@ fn a_message_is_replaced_and_extended() {
 }
 
 #[test]
+fn what_is_about_one_entry_does_not_go_with_several() {
+    let client = Client::new();
+    let session = client.session();
+    let address = format!("/v1/sessions/{session}/messages");
+    for (field, value) in [("message", user("a")), ("entry_id", json!("e")), ("expected_leaf", json!("e"))] {
+        let body = json!({"messages": [user("b")], field: value}).to_string();
+        let refused = client.send("POST", &address, &[], body.as_bytes());
+        assert_eq!(refused.refused(), refusal(400, "session/invalid_request"), "{field}");
+    }
+    assert_eq!(client.get(&address).json()["messages"], json!([]));
+}
+
+#[test]
 fn a_message_has_a_tag_that_changes_with_it() {
     let client = Client::new();
     let session = client.session();
@@ -123,6 +136,9 @@ fn a_message_has_a_tag_that_changes_with_it() {
     let tag = client.get(&address).header("etag").unwrap().to_owned();
     let known = client.send("GET", &address, &[("if-none-match", &tag)], b"");
     assert_eq!((known.status, known.header("etag"), known.bytes.len()), (304, Some(&*tag), 0));
+    let on_two_lines = [("if-none-match", "\"elsewhere\""), ("if-none-match", &*tag)];
+    let head = client.send("HEAD", &address, &on_two_lines, b"");
+    assert_eq!((head.status, head.header("content-length")), (304, None));
     let content = json!({"content": text("b")}).to_string();
     let put = |tag: &str| client.send("PUT", &address, &[("if-match", tag)], content.as_bytes());
     assert_eq!(put(&tag).status, 200);
@@ -131,6 +147,8 @@ fn a_message_has_a_tag_that_changes_with_it() {
     }
     assert_eq!(client.send("GET", &address, &[("if-none-match", &tag)], b"").status, 200);
     assert_eq!(put("*").status, 200);
+    let not = client.send("PUT", &address, &[("if-none-match", "*")], content.as_bytes());
+    assert_eq!(not.refused(), refusal(412, "http/precondition_failed"));
     assert_eq!(client.get(&format!("{address}?include_image_data=false")).header("etag"), None);
     let both = client.send("PUT", &address, &[("if-match", &tag)], br#"{"content":[],"expected_revision":1}"#);
     assert_eq!(both.refused(), refusal(400, "session/invalid_request"));

@@ -231,6 +231,10 @@ fn exactly_one_body_is_needed(store: &dyn Door) {
         json!({"session_id": id}),
         json!({"session_id": id, "message": null, "custom": null}),
         json!({"session_id": id, "message": user("hi"), "custom": custom}),
+        // A list is no object, whatever is in it.
+        json!({"session_id": id, "custom": ["t", 1]}),
+        json!({"session_id": id, "message": {"role": "assistant", "content": [], "model": "m", "provider": "p",
+            "stop_reason": "end", "timestamp": 1, "usage": [1, 2, 3, 4, 5, 0.5]}}),
     ] {
         assert_eq!(store.refused("append", request), "session/invalid_request");
     }
