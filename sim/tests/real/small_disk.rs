@@ -9,7 +9,7 @@ use banyan_sim::seeds::{self, Scene, Share, skipped};
 fn fill_and_free(seed: u64, rounds: u64) -> Result<u64, String> {
     binary::find()?;
     let fs = LoopFs::new(64)?;
-    let (data, filler) = (fs.path().join("data"), fs.path().join("filler"));
+    let (data, filler, rest) = (fs.path().join("data"), fs.path().join("filler"), fs.path().join("rest"));
     let mut fleet = Fleet::new(16, seed).with_texts(2000, 60_000);
     let mut refused = 0;
     for round in 0..rounds {
@@ -27,6 +27,17 @@ fn fill_and_free(seed: u64, rounds: u64) -> Result<u64, String> {
             binary.ask(function, &request).unwrap_or_else(|error| panic!("reading goes on: {function}: {error}"))
         });
         fleet.compare(&found);
+        // Not a byte is left, and whoever starts it then can read all the same.
+        let _ = std::fs::write(&rest, vec![7; 64 << 20]);
+        binary.kill();
+        let mut binary = Binary::start(&data, &[])?;
+        let found = observe_with(&mut |function, request| {
+            binary
+                .ask(function, &request)
+                .unwrap_or_else(|error| panic!("it opens when it is full: {function}: {error}"))
+        });
+        fleet.compare(&found);
+        std::fs::remove_file(&rest).map_err(|error| error.to_string())?;
         std::fs::remove_file(&filler).map_err(|error| error.to_string())?;
         let (function, request) = a_write();
         binary.ask(function, &request).unwrap_or_else(|error| panic!("there is room again: {error}"));
