@@ -50,18 +50,23 @@ impl<M: Main> Faulty<M> {
 }
 
 impl<M: Main> Main for Faulty<M> {
-    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+    fn call<'a>(
+        &'a self,
+        function_id: &'a str,
+        body: String,
+        within: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
         Box::pin(async move {
             let lost = || MainFailed::Unreachable("the connection was lost".into());
             match self.next(function_id) {
-                None => self.main.call(function_id, body).await,
+                None => self.main.call(function_id, body, within).await,
                 Some(Fault::Unreachable) => Err(lost()),
                 Some(Fault::LostAnswer) => {
-                    self.main.call(function_id, body).await?;
+                    self.main.call(function_id, body, within).await?;
                     Err(lost())
                 }
                 Some(Fault::Late) => {
-                    self.main.call(function_id, body).await?;
+                    self.main.call(function_id, body, within).await?;
                     Err(MainFailed::Timeout { after: Duration::from_millis(5000) })
                 }
                 Some(Fault::Answer(text)) => Ok(RawValue::from_string(text.to_owned()).unwrap()),
@@ -72,7 +77,7 @@ impl<M: Main> Main for Faulty<M> {
                 Some(Fault::Missing) => Err(MainFailed::NoSuchFunction),
                 Some(Fault::First(something)) => {
                     something();
-                    self.main.call(function_id, body).await
+                    self.main.call(function_id, body, within).await
                 }
             }
         })

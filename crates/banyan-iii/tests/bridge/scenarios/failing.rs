@@ -1,6 +1,6 @@
 //! A main that cannot be reached, is too slow or talks nonsense: told as such, and nothing half done.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use banyan::{Banyan, CallError, Options};
@@ -200,7 +200,12 @@ fn a_call_can_be_made_on_any_thread() {
 struct Hung(tokio::sync::Notify);
 
 impl Main for Hung {
-    fn call<'a>(&'a self, _: &'a str, _: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+    fn call<'a>(
+        &'a self,
+        _: &'a str,
+        _: String,
+        _: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
         self.0.notify_one();
         Box::pin(std::future::pending())
     }
@@ -226,4 +231,56 @@ async fn whoever_waits_for_a_call_on_the_same_session_waits_no_longer_than_a_cal
     let Err(CallError::Refused(error)) = refused else { panic!("it was answered") };
     assert_eq!((error.code.as_str(), error.retryable), ("session/storage", true));
     assert!(error.message.contains("did not answer within 20 ms"), "{}", error.message);
+}
+
+/// A main whose first answer comes when it is told to, and that notes how much time it is given.
+struct Patient {
+    main: BanyanMain,
+    may_answer: tokio::sync::Notify,
+    given: Mutex<Vec<Duration>>,
+}
+
+const PLENTY: Duration = Duration::from_secs(3600);
+
+impl Main for Patient {
+    fn call<'a>(
+        &'a self,
+        function_id: &'a str,
+        body: String,
+        within: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+        Box::pin(async move {
+            let is_first = {
+                let mut given = self.given.lock().unwrap();
+                given.push(within.unwrap());
+                given.len() == 1
+            };
+            if is_first {
+                self.may_answer.notified().await;
+            }
+            self.main.call(function_id, body, within).await
+        })
+    }
+
+    fn within(&self) -> Option<Duration> {
+        Some(PLENTY)
+    }
+}
+
+#[tokio::test]
+async fn a_call_has_one_time_for_waiting_its_turn_and_for_all_that_it_asks() {
+    let main = Arc::new(Patient {
+        main: BanyanMain(Banyan::in_memory(Options::default()).unwrap()),
+        may_answer: tokio::sync::Notify::new(),
+        given: Mutex::default(),
+    });
+    let bridge = bridge(Arc::clone(&main) as Arc<dyn Main>);
+    let ensure = || bridge.call("session::ensure", br#"{"session_id":"s"}"#);
+    // The second one waits for its turn from before the first one is answered.
+    let (first, second, ()) = tokio::join!(ensure(), ensure(), async { main.may_answer.notify_one() });
+    assert!(first.is_ok() && second.is_ok());
+    let given = main.given.lock().unwrap();
+    let (of_first, of_second) = given.split_at(3);
+    assert!(of_first.is_sorted_by(|before, after| after < before), "{given:?}");
+    assert!(of_second.iter().all(|given| *given < PLENTY), "{given:?}");
 }
