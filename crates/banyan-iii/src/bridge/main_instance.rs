@@ -33,9 +33,12 @@ pub trait Main: Send + Sync {
 /// Why a call of the main instance failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MainFailed {
-    /// There is no connection, or it was lost before the answer came; what was wrong with it.
+    /// There is no connection; what was wrong with it.
     #[error("the main instance cannot be reached: {0}")]
     Unreachable(String),
+    /// The connection was lost before the answer came. What was asked for may have been done.
+    #[error("the main instance was lost before it answered: {0}")]
+    Lost(String),
     /// No answer came in time.
     #[error("the main instance did not answer within {} ms", after.as_millis())]
     Timeout {
@@ -57,6 +60,9 @@ pub enum MainFailed {
         message: String,
     },
 }
+
+/// What is waited before something is tried again that may be possible by then.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// Calls of the main instance, with requests and answers of the right types.
 #[derive(Clone)]
@@ -107,6 +113,17 @@ impl Caller {
     pub(super) async fn in_time<T>(&self, something: impl Future<Output = T>) -> Result<T, MainFailed> {
         let Some(left) = self.left() else { return Ok(something.await) };
         tokio::time::timeout(left, something).await.map_err(|_| self.late(left))
+    }
+
+    /// Waits for a moment. False when there is no time for that.
+    pub(super) async fn rest(&self) -> bool {
+        let Time::Until(deadline) = self.time else { return false };
+        let rested = Instant::now() + MOMENT;
+        if rested >= deadline {
+            return false;
+        }
+        tokio::time::sleep_until(rested).await;
+        true
     }
 
     /// How much time is left.
@@ -180,7 +197,7 @@ pub(super) fn storage(function_id: &str, failed: &MainFailed) -> Error {
         _ => Error::storage(text),
     };
     match failed {
-        MainFailed::Unreachable(_) | MainFailed::Timeout { .. } => error.retryable(),
+        MainFailed::Unreachable(_) | MainFailed::Lost(_) | MainFailed::Timeout { .. } => error.retryable(),
         MainFailed::TooLarge(_) | MainFailed::NoSuchFunction | MainFailed::Refused { .. } => error,
     }
 }

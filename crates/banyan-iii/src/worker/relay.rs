@@ -84,11 +84,10 @@ impl Main for OverLink {
             }
             self.link.call(function_id, &body, within).await.map_err(|failed| match failed {
                 CallFailed::Unreachable(what) => {
-                    if self.link.connection().is_none() {
-                        self.miss();
-                    }
+                    self.miss();
                     MainFailed::Unreachable(what)
                 }
+                CallFailed::Lost(what) => MainFailed::Lost(what),
                 CallFailed::TooLarge { .. } => MainFailed::TooLarge(failed.to_string()),
                 CallFailed::TimedOut(after) => MainFailed::Timeout { after },
                 CallFailed::Refused(error) if error.code.eq_ignore_ascii_case("function_not_found") => {

@@ -12,6 +12,8 @@ use serde_json::value::RawValue;
 pub enum Fault {
     /// The main never gets it.
     Unreachable,
+    /// The connection is lost before the main gets it.
+    LostCall,
     /// The main does it, and the answer is lost with the connection.
     LostAnswer,
     /// The main does it, and the answer comes too late.
@@ -57,10 +59,11 @@ impl<M: Main> Main for Faulty<M> {
         within: Option<Duration>,
     ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
         Box::pin(async move {
-            let lost = || MainFailed::Unreachable("the connection was lost".into());
+            let lost = || MainFailed::Lost("the connection was lost".into());
             match self.next(function_id) {
                 None => self.main.call(function_id, body, within).await,
-                Some(Fault::Unreachable) => Err(lost()),
+                Some(Fault::Unreachable) => Err(MainFailed::Unreachable("nobody is there".into())),
+                Some(Fault::LostCall) => Err(lost()),
                 Some(Fault::LostAnswer) => {
                     self.main.call(function_id, body, within).await?;
                     Err(lost())

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Bus, Client, Ears, InProcess, Process, bridged_to, eventually, in_directory, said, text_of};
+use crate::support::{
+    Bus, Client, Ears, InProcess, Process, Proxy, bridged_to, eventually, in_directory, said, text_of,
+};
 
 /// One main and two bridges, each on a bus of its own with a client.
 struct Topology {
@@ -146,6 +148,27 @@ async fn a_main_that_is_away_is_named_in_time_and_caught_up_with() {
     .await;
     assert!(!texts.contains(&"lost".to_owned()), "what was refused is not there: {texts:?}");
     topology.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_whose_answers_are_cut_off_is_made_once_and_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let (main_bus, bus) = (Bus::start().await, Bus::start().await);
+    let main = InProcess::join(&main_bus.url, in_directory(dir.path())).await;
+    let main_client = Client::when_ready(&main_bus.url).await;
+    let way = Proxy::to(&main_bus.url).await;
+    let worker = InProcess::join(&bus.url, bridged_to(&way.url)).await;
+    let client = Client::when_ready(&bus.url).await;
+    let session = client.session(json!({})).await;
+    for (cuts, text) in [(1, "once"), (2, "again")] {
+        let before = way.has_cut();
+        way.cut(cuts);
+        client.say(&session, text).await;
+        assert_eq!(way.has_cut() - before, cuts);
+    }
+    assert_eq!(main_client.texts(&session).await, ["once", "again"]);
+    worker.leave().await;
+    main.leave().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

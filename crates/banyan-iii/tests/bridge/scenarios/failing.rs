@@ -41,6 +41,7 @@ fn a_failed_call_is_a_storage_error_that_names_the_function() {
     let on = setup();
     for (function, fault, says) in [
         ("look", Fault::Unreachable, "session::store::look: the main instance cannot be reached"),
+        ("look", Fault::LostCall, "session::store::look: the main instance was lost before it answered"),
         ("look", Fault::Late, "session::store::look: the main instance did not answer within 5000 ms"),
         ("look", Fault::Answer("[]"), "session::store::look: the main instance answered nonsense"),
         ("look", Fault::Answer("null"), "session::store::look: the main instance answered nonsense"),
@@ -116,7 +117,7 @@ fn a_commit_whose_answer_was_lost_is_asked_for_again_and_made_once() {
     let mut ears = Ears::open(&on.main);
     on.way.fail("commit", Fault::LostAnswer);
     on.append("e").unwrap();
-    on.way.fail("commit", Fault::Unreachable);
+    on.way.fail("commit", Fault::LostCall);
     on.append("f").unwrap();
     on.way.fail("commit", Fault::LostAnswer);
     let extend = json!({"session_id": on.session, "entry_id": "e", "text": "!"}).to_string();
@@ -131,6 +132,34 @@ fn a_commit_whose_answer_was_lost_is_asked_for_again_and_made_once() {
     assert_eq!(types(&heard), ["message-added", "message-added", "message-updated", "created", "deleted"]);
     let listed = door(&on.main).ok("list", json!({}));
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_commit_with_which_the_connection_is_lost_each_time_is_not_repeated_for_ever() {
+    let on = setup();
+    for _ in 0..5 {
+        on.way.fail("commit", Fault::LostCall);
+    }
+    let refusal = on.append("e").unwrap_err();
+    assert_eq!(refusal.code, "session/storage");
+    assert!(refusal.message.starts_with("session::store::commit: the main instance was lost"), "{refusal:?}");
+    assert_eq!(door(&on.main).path(&on.session), [""; 0]);
+    on.append("e").unwrap();
+}
+
+#[test]
+fn a_commit_that_a_main_may_have_made_before_it_was_started_anew_is_not_made_twice() {
+    let on = setup();
+    let (main, session) = (on.main.clone(), on.session.clone());
+    on.way.fail("commit", Fault::LostCall);
+    // What it committed is there, and the token is forgotten.
+    let made = move || drop(door(&main).append(&session, json!({"message": user("said once")})));
+    on.way.fail("commit", Fault::First(Arc::new(made)));
+    let request = json!({"session_id": on.session, "message": user("said once")}).to_string();
+    let refusal = call(&on.bridge, "session::append", &request).unwrap_err();
+    assert_eq!(refusal.code, "session/storage");
+    assert!(refusal.message.contains("has changed since"), "{refusal:?}");
+    assert_eq!(door(&on.main).path(&on.session), ["said once"]);
 }
 
 #[test]
