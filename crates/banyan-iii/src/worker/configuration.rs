@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::config::WorkerConfig;
-use super::offers::CONFIGURATION;
+use super::offers::{CONFIGURATION, DELETED};
 use crate::link::{CallFailed, Link};
 
 /// How long one call may take, how often it is tried, and what is waited before the next try, times the tries so far.
@@ -15,12 +15,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// Makes the settings known. `seed` becomes their value if there is none yet.
 pub(super) async fn register(link: &Link, seed: &Value) -> Result<(), String> {
-    let mut request = json!({
-        "id": CONFIGURATION,
-        "name": "Session Manager",
-        "description": "Where sessions are stored, and how large a page may be.",
-        "schema": WorkerConfig::schema(),
-    });
+    let mut request = described();
     // A value that is there already is not touched: not every configuration worker keeps it when it is given another.
     if stored(link, true).await?.is_none_or(|value| value.is_null()) {
         request["initial_value"] = seed.clone();
@@ -29,9 +24,30 @@ pub(super) async fn register(link: &Link, seed: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The value as it is now, with everything put in; null when there is none.
-pub(super) async fn value(link: &Link) -> Result<Value, String> {
-    Ok(stored(link, false).await?.unwrap_or(Value::Null))
+/// Says again what the settings are, and leaves their value alone.
+pub(super) async fn describe(link: &Link) -> Result<(), String> {
+    ask(link, "configuration::register", &described()).await.map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+fn described() -> Value {
+    json!({
+        "id": CONFIGURATION,
+        "name": "Session Manager",
+        "description": "Where sessions are stored, and how large a page may be.",
+        "schema": WorkerConfig::schema(),
+    })
+}
+
+/// The value as it is now, with everything put in; `None` when there is none.
+pub(super) async fn value(link: &Link) -> Result<Option<Value>, String> {
+    Ok(stored(link, false).await?.filter(|value| !value.is_null()))
+}
+
+/// Whether a change of the settings is that they are gone.
+pub(super) fn are_gone(change: &str) -> bool {
+    let change: Value = serde_json::from_str(change).unwrap_or_default();
+    change["event_type"] == DELETED
 }
 
 async fn stored(link: &Link, raw: bool) -> Result<Option<Value>, String> {

@@ -155,7 +155,7 @@ async fn begin(
     let unanswered = |why| StartError::Configuration { engine: engine.to_owned(), why };
     configuration::register(link, &seed.unwrap_or_else(default)).await.map_err(unanswered)?;
     let value = configuration::value(link).await.map_err(unanswered)?;
-    let config = WorkerConfig::read(&value).map_err(StartError::Unusable)?;
+    let config = WorkerConfig::read(&value.unwrap_or_default()).map_err(StartError::Unusable)?;
     let runtime = match (shared, storage) {
         (Some(shared), _) => shared.checked(&config).map_err(StartError::Unusable)?,
         (None, Storage::Configured(open)) => {
