@@ -387,7 +387,10 @@ impl Connection {
             Message::RegistrationRejected { code, worker_name, function_id, owner_worker_id, .. } => {
                 let what = function_id.or(worker_name).unwrap_or_default();
                 if code != "FUNCTION_NAMESPACE_CONFLICT" {
-                    return Some(format!("another worker ({owner_worker_id}) is `{what}` already ({code})"));
+                    return Some(format!(
+                        "another worker ({owner_worker_id}) is `{what}` there already ({code}). Stop that one first, \
+                         or give this one a namespace of its own (III_NAMESPACE)"
+                    ));
                 }
                 tracing::error!(function = %what, owner = %owner_worker_id, "another worker has this function already");
             }

@@ -193,7 +193,7 @@ impl Sessions {
             Ok(value) => value,
             Err(why) => {
                 self.status.rejected(format!("the configuration could not be read: {why}"));
-                return Err(why);
+                return Err(why.to_string());
             }
         };
         // Nothing is no wish for the store of a first start.
