@@ -9,6 +9,8 @@ mod configuration;
 mod deliveries;
 #[path = "hub/directory.rs"]
 mod directory;
+#[path = "hub/joining.rs"]
+mod joining;
 #[path = "hub/limits.rs"]
 mod limits;
 #[path = "hub/stopping.rs"]

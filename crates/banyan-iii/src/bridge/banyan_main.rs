@@ -14,6 +14,9 @@ use super::{Ask, Change, LOOK, MainFailed, Place, Seen};
 
 const COMMIT: &str = "session::store::commit";
 
+/// So often a commit is repeated whose answer was lost. It may be what the connection is lost for each time.
+const MOST_LOST: usize = 4;
+
 /// See the module.
 pub(super) struct BanyanMain(pub(super) Caller);
 
@@ -78,16 +81,27 @@ impl BanyanMain {
             }
             Change::Delete => request.delete = true,
         }
-        let mut answer = self.0.text(COMMIT, &request).await;
-        if let Err(MainFailed::Unreachable(_)) = answer {
-            // The answer may be what was lost. The token makes the same commit once, however often it is asked for.
-            answer = self.0.text(COMMIT, &request).await;
+        let mut lost = 0;
+        // The answer may be what was lost. The token makes the same commit once, however often it is asked for.
+        let answer = loop {
+            match self.0.text(COMMIT, &request).await {
+                Err(MainFailed::Lost(_)) if lost < MOST_LOST => lost += 1,
+                // Its bus is back before it is.
+                Err(MainFailed::NoSuchFunction) if lost > 0 && self.0.rest().await => {}
+                answer => break answer.map_err(|failed| storage(COMMIT, &failed))?,
+            }
+        };
+        match read(COMMIT, &answer)? {
+            CommitResponse { committed: true, version } => Ok(Committed::As(version)),
+            // A main that was started anew meanwhile knows no tokens of before: this very commit may be the change.
+            CommitResponse { committed: false, .. } if lost > 0 => Err(Error::storage(format!(
+                "{COMMIT}: the main instance was lost before it answered, and session `{}` has changed since; \
+                 look whether this call did that before calling again",
+                request.session_id
+            ))
+            .retryable()),
+            CommitResponse { committed: false, .. } => Ok(Committed::Not),
         }
-        let answer = answer.map_err(|failed| storage(COMMIT, &failed))?;
-        Ok(match read(COMMIT, &answer)? {
-            CommitResponse { committed: true, version } => Committed::As(version),
-            CommitResponse { committed: false, .. } => Committed::Not,
-        })
     }
 }
 

@@ -8,17 +8,23 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 /// What the functions of the store protocol begin with.
 const STORE: &str = "session::store::";
 
 /// A way to call the functions of a main instance. It never waits for ever: a call that takes too long has failed.
 pub trait Main: Send + Sync {
-    /// Calls a function with the text of a request.
-    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>>;
+    /// Calls a function with the text of a request. `within` is the time that is left for it, if there is a limit.
+    fn call<'a>(
+        &'a self,
+        function_id: &'a str,
+        body: String,
+        within: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>>;
 
-    /// How long a call may take. Those who wait for an earlier call on the same session wait as long. `None` is as long as
-    /// it takes.
+    /// How long a call of the bridge may take, with all that it asks of the main and with waiting for earlier calls on the
+    /// same session. `None` is as long as it takes.
     fn within(&self) -> Option<Duration> {
         None
     }
@@ -27,9 +33,12 @@ pub trait Main: Send + Sync {
 /// Why a call of the main instance failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MainFailed {
-    /// There is no connection, or it was lost before the answer came; what was wrong with it.
+    /// There is no connection; what was wrong with it.
     #[error("the main instance cannot be reached: {0}")]
     Unreachable(String),
+    /// The connection was lost before the answer came. What was asked for may have been done.
+    #[error("the main instance was lost before it answered: {0}")]
+    Lost(String),
     /// No answer came in time.
     #[error("the main instance did not answer within {} ms", after.as_millis())]
     Timeout {
@@ -52,11 +61,24 @@ pub enum MainFailed {
     },
 }
 
+/// What is waited before something is tried again that may be possible by then.
+const MOMENT: Duration = Duration::from_millis(100);
+
 /// Calls of the main instance, with requests and answers of the right types.
 #[derive(Clone)]
 pub(super) struct Caller {
     main: Arc<dyn Main>,
     kind: Arc<Mutex<Kind>>,
+    time: Time,
+}
+
+/// How long the main may take.
+#[derive(Clone, Copy)]
+enum Time {
+    /// As long as a call may take, for each call.
+    Each,
+    /// Until then, for all calls together.
+    Until(Instant),
 }
 
 /// What the main is.
@@ -72,12 +94,49 @@ pub(super) enum Kind {
 
 impl Caller {
     pub(super) fn new(main: Arc<dyn Main>) -> Self {
-        Self { main, kind: Arc::new(Mutex::new(Kind::Unknown)) }
+        Self { main, kind: Arc::new(Mutex::new(Kind::Unknown)), time: Time::Each }
     }
 
-    /// How long a call may take.
-    pub(super) fn within(&self) -> Option<Duration> {
-        self.main.within()
+    /// A caller whose calls have the time of one call together, which begins now.
+    pub(super) fn all_in_time(&self) -> Self {
+        let time = self.main.within().map_or(Time::Each, |within| Time::Until(Instant::now() + within));
+        Self { time, ..self.clone() }
+    }
+
+    /// A caller whose calls have the time of one call each: what has to be done in many steps is not left half done for
+    /// being long.
+    pub(super) fn each_in_time(&self) -> Self {
+        Self { time: Time::Each, ..self.clone() }
+    }
+
+    /// Waits for something, no longer than there is time.
+    pub(super) async fn in_time<T>(&self, something: impl Future<Output = T>) -> Result<T, MainFailed> {
+        let Some(left) = self.left() else { return Ok(something.await) };
+        tokio::time::timeout(left, something).await.map_err(|_| self.late(left))
+    }
+
+    /// Waits for a moment. False when there is no time for that.
+    pub(super) async fn rest(&self) -> bool {
+        let Time::Until(deadline) = self.time else { return false };
+        let rested = Instant::now() + MOMENT;
+        if rested >= deadline {
+            return false;
+        }
+        tokio::time::sleep_until(rested).await;
+        true
+    }
+
+    /// How much time is left.
+    fn left(&self) -> Option<Duration> {
+        match self.time {
+            Time::Each => self.main.within(),
+            Time::Until(deadline) => Some(deadline.saturating_duration_since(Instant::now())),
+        }
+    }
+
+    /// The time is over. Callers know the whole of it.
+    fn late(&self, waited: Duration) -> MainFailed {
+        MainFailed::Timeout { after: self.main.within().unwrap_or(waited) }
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -98,7 +157,14 @@ impl Caller {
             code: ErrorCode::InvalidRequest.to_string(),
             message: format!("the request could not be written as JSON: {error}"),
         })?;
-        let answer = self.main.call(function_id, body).await;
+        let within = self.left();
+        if within.is_some_and(|left| left.is_zero()) {
+            return Err(self.late(Duration::ZERO));
+        }
+        let answer = self.main.call(function_id, body, within).await.map_err(|failed| match failed {
+            MainFailed::Timeout { after } => self.late(after),
+            failed => failed,
+        });
         // It is gone, or another one took its place.
         if matches!(answer, Err(MainFailed::NoSuchFunction)) && function_id.starts_with(STORE) {
             self.set_kind(Kind::Unknown);
@@ -131,7 +197,7 @@ pub(super) fn storage(function_id: &str, failed: &MainFailed) -> Error {
         _ => Error::storage(text),
     };
     match failed {
-        MainFailed::Unreachable(_) | MainFailed::Timeout { .. } => error.retryable(),
+        MainFailed::Unreachable(_) | MainFailed::Lost(_) | MainFailed::Timeout { .. } => error.retryable(),
         MainFailed::TooLarge(_) | MainFailed::NoSuchFunction | MainFailed::Refused { .. } => error,
     }
 }

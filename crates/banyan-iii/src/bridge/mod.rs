@@ -44,6 +44,13 @@ pub struct Bridge {
     recent: Recent,
 }
 
+/// A call that is served.
+struct Serving<'a> {
+    bridge: &'a Bridge,
+    /// The main, which has until the call's time is over.
+    main: Caller,
+}
+
 /// So often a call is decided here. When somebody else changed its session each time, the main decides.
 const ATTEMPTS: usize = 8;
 
@@ -118,10 +125,6 @@ impl Bridge {
         *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    fn limits(&self) -> Limits {
-        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Says that the connection was made anew, so that another kind of main may be at its other end.
     pub fn reconnected(&self) {
         self.main.set_kind(Kind::Unknown);
@@ -133,7 +136,14 @@ impl Bridge {
         if !banyan::functions().iter().any(|function| function.id == function_id) {
             return Err(banyan::unknown_function(function_id));
         }
-        self.serve(function_id, body).await.map_err(CallError::Refused)
+        let serving = Serving { bridge: self, main: self.main.all_in_time() };
+        serving.serve(function_id, body).await.map_err(CallError::Refused)
+    }
+}
+
+impl Serving<'_> {
+    fn limits(&self) -> Limits {
+        *self.bridge.limits.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn serve(&self, function_id: &str, body: &[u8]) -> Result<String, Error> {
@@ -165,7 +175,7 @@ impl Bridge {
     ) -> Result<R, Error> {
         let _lock = self.lock(function_id, &ask.session_id).await?;
         let main = self.main().await?;
-        let mut known = self.recent.take(&ask);
+        let mut known = self.bridge.recent.take(&ask);
         for _ in 0..ATTEMPTS {
             let is_known = known.is_some();
             let mut seen = match (known.take(), &main) {
@@ -190,7 +200,7 @@ impl Bridge {
                     Committed::As(version) => {
                         if let (Some(version), Change::Records(records, _)) = (version, &change) {
                             seen.take_in(records, time_ms, Place::Banyan(version));
-                            self.recent.keep(seen);
+                            self.bridge.recent.keep(seen);
                         }
                     }
                     Committed::Not => continue,
@@ -210,12 +220,10 @@ impl Bridge {
         }
     }
 
-    /// Waits for earlier calls on a session, no longer than for the main itself.
+    /// Waits for earlier calls on a session.
     async fn lock(&self, function_id: &str, session_id: &SessionId) -> Result<Lock<'_>, Error> {
-        let lock = self.locks.take(session_id);
-        let Some(after) = self.main.within() else { return Ok(lock.await) };
-        let taken = tokio::time::timeout(after, lock).await;
-        taken.map_err(|_| storage(function_id, &MainFailed::Timeout { after }))
+        let taken = self.main.in_time(self.bridge.locks.take(session_id)).await;
+        taken.map_err(|failed| storage(function_id, &failed))
     }
 
     /// What the main is. It is asked once, until it lacks a function that it had.
@@ -223,7 +231,7 @@ impl Bridge {
         let mut kind = self.main.kind();
         if kind == Kind::Unknown {
             kind = self.find_out().await?;
-            self.recent.forget();
+            self.bridge.recent.forget();
             self.main.set_kind(kind);
         }
         let main = self.main.clone();

@@ -7,9 +7,9 @@ use banyan::rules::born::Born;
 use banyan::rules::decide::{self, Ctx, Decision, Ids};
 use banyan::{FreshIds, content_of};
 
-use super::{Ask, Bridge, Change, Leaf, Place};
+use super::{Ask, Change, Leaf, Place, Serving};
 
-impl Bridge {
+impl Serving<'_> {
     pub(super) async fn create(&self, request: CreateRequest) -> Result<CreateResponse, Error> {
         let id = FreshIds.session();
         self.mutate(("session::create", &request), Ask::of(&id), |_, ctx| {

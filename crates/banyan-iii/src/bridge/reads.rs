@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 
 use super::main_instance::{Caller, read, refusal};
 use super::reference_main::{Listing, ReferenceMain};
-use super::{Bridge, MainKind, answer};
+use super::{MainKind, Serving, answer};
 
-impl Bridge {
+impl Serving<'_> {
     pub(super) async fn read(&self, id: &str, body: &[u8]) -> Result<String, Error> {
         match id {
             "session::get" => self.get(id, read_request(body)?).await,

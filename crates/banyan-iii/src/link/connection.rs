@@ -81,20 +81,20 @@ pub(super) async fn keep(
                 let ended = converse(&engine, socket, &service, &standing, &mut stop, &mut before).await;
                 rejections = if matches!(ended, Ended::Rejected(_)) { rejections + 1 } else { 0 };
                 let over = rejections == REJECTIONS;
-                standing.send_replace(match ended {
-                    Ended::Rejected(why) if over => Standing::Rejected(why),
+                match ended {
+                    Ended::Rejected(why) if over => {
+                        standing.send_replace(Standing::Rejected(why));
+                    }
                     Ended::Rejected(why) => {
                         // The other one may be this worker as it was before, and not be missed yet.
                         tracing::warn!(engine = %engine, %why, "the engine does not take this worker; trying again");
                         failures = PAUSES.len();
-                        Standing::Away
                     }
                     Ended::Lost(why) => {
                         tracing::warn!(engine = %engine, %why, "the connection to the engine is lost");
-                        Standing::Away
                     }
-                    Ended::Stopped => Standing::Away,
-                });
+                    Ended::Stopped => {}
+                }
                 Arc::clone(&service).lost();
                 if over {
                     return;
@@ -218,6 +218,8 @@ where
         }
     };
     writing.abort();
+    // Whoever calls again because its call failed waits for the next connection.
+    standing.send_replace(Standing::Away);
     connection.fail_all();
     ended
 }
@@ -312,11 +314,11 @@ impl Connection {
         }
         // A connection that ended has failed the calls of before; this one would wait for ever.
         let said = self.calls.send(Frame::Text(frame.into())).await.is_ok() && !self.over.load(Ordering::Acquire);
-        if said { Ok(invocation) } else { Err(self.unreachable()) }
+        if said { Ok(invocation) } else { Err(self.lost()) }
     }
 
-    fn unreachable(&self) -> CallFailed {
-        CallFailed::Unreachable(self.name.clone())
+    fn lost(&self) -> CallFailed {
+        CallFailed::Lost(self.name.clone())
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<Uuid, oneshot::Sender<Reply>>> {
@@ -328,7 +330,7 @@ impl Connection {
         self.over.store(true, Ordering::Release);
         let waiting = std::mem::take(&mut *self.waiting());
         for (_, sender) in waiting {
-            let _ = sender.send(Err(self.unreachable()));
+            let _ = sender.send(Err(self.lost()));
         }
     }
 
@@ -385,7 +387,10 @@ impl Connection {
             Message::RegistrationRejected { code, worker_name, function_id, owner_worker_id, .. } => {
                 let what = function_id.or(worker_name).unwrap_or_default();
                 if code != "FUNCTION_NAMESPACE_CONFLICT" {
-                    return Some(format!("another worker ({owner_worker_id}) is `{what}` already ({code})"));
+                    return Some(format!(
+                        "another worker ({owner_worker_id}) is `{what}` there already ({code}). Stop that one first, \
+                         or give this one a namespace of its own (III_NAMESPACE)"
+                    ));
                 }
                 tracing::error!(function = %what, owner = %owner_worker_id, "another worker has this function already");
             }
@@ -476,9 +481,7 @@ impl Future for Invocation {
     type Output = Reply;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
-        Pin::new(&mut self.reply)
-            .poll(cx)
-            .map(|reply| reply.unwrap_or_else(|_| Err(self.connection.unreachable())))
+        Pin::new(&mut self.reply).poll(cx).map(|reply| reply.unwrap_or_else(|_| Err(self.connection.lost())))
     }
 }
 

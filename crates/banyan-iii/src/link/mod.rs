@@ -65,9 +65,12 @@ pub struct Call {
 /// Why a call to somebody else's function failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallFailed {
-    /// There is no connection, or it was lost meanwhile.
+    /// There is no connection, and none was made in time.
     #[error("{0} cannot be reached")]
     Unreachable(String),
+    /// The connection was lost before the answer came. Whether the call got there is not known.
+    #[error("the connection to {0} was lost")]
+    Lost(String),
     /// There was no answer in time.
     #[error("there was no answer within {} ms", .0.as_millis())]
     TimedOut(Duration),

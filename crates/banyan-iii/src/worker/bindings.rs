@@ -51,14 +51,21 @@ impl Bindings {
         inner.remembers_until = Some(Instant::now() + AWAY);
     }
 
-    /// Takes a binding. One that is known goes on where it was. `runtime` is asked for when no other can take its place meanwhile.
+    /// Takes a binding. One that is known goes on where it was, and one that is refused ends what was bound under its id: its
+    /// owner does not want that any more, and the engine has nothing left to end it by. `runtime` is asked for when no other can take its place meanwhile.
     pub(super) fn bind(
         &self,
         runtime: impl FnOnce() -> Result<Arc<Runtime>, Error>,
         connection: &Arc<Connection>,
         asked: RegisterTrigger<'_>,
     ) -> Result<(), Error> {
-        let (filters, form) = asked_for(&asked)?;
+        let (filters, form) = match asked_for(&asked) {
+            Ok(asked_for) => asked_for,
+            Err(error) => {
+                self.lock().end(&asked.id);
+                return Err(error);
+            }
+        };
         let consumer = Consumer {
             id: asked.id.into_owned(),
             function_id: asked.function_id.into_owned(),
@@ -76,9 +83,8 @@ impl Bindings {
             bound.stand(Mode::Active(Arc::clone(connection)));
             return Ok(());
         }
-        let before = inner.bound.remove(&consumer.id).map(Bound::end);
-        let remembered = inner.remembered.remove(&consumer.id);
-        let source = runtime.source(filters.clone(), before.or(remembered))?;
+        let before = inner.end(&consumer.id);
+        let source = runtime.source(filters.clone(), before)?;
         let mode = Mode::Active(Arc::clone(connection));
         let bound = Bound::begin(Arc::new(consumer), filters, source, mode, &self.pace);
         inner.bound.insert(bound.consumer.id.clone(), bound);
@@ -140,6 +146,12 @@ impl Bindings {
 }
 
 impl Inner {
+    /// Ends what is bound under an id, and says how far it came.
+    fn end(&mut self, id: &str) -> Option<Position> {
+        let remembered = self.remembered.remove(id);
+        self.bound.remove(id).map(Bound::end).or(remembered)
+    }
+
     /// Who has not come back for long is not waited for.
     fn forget(&mut self, now: Instant) {
         if self.remembers_until.is_some_and(|until| now >= until) {

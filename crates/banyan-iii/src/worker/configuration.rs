@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::config::WorkerConfig;
-use super::offers::CONFIGURATION;
+use super::offers::{CONFIGURATION, DELETED};
 use crate::link::{CallFailed, Link};
 
 /// How long one call may take, how often it is tried, and what is waited before the next try, times the tries so far.
@@ -13,32 +13,73 @@ const WITHIN: Duration = Duration::from_secs(5);
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// Why the settings could not be made known.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotRegistered {
+    /// The value to begin with makes no sense. Nothing was stored.
+    #[error("{0}")]
+    Seed(String),
+    /// The configuration worker could not be asked.
+    #[error(transparent)]
+    Call(#[from] CallFailed),
+}
+
 /// Makes the settings known. `seed` becomes their value if there is none yet.
-pub(super) async fn register(link: &Link, seed: &Value) -> Result<(), String> {
-    let mut request = json!({
+pub(super) async fn register(link: &Link, seed: &Value) -> Result<(), NotRegistered> {
+    // A value that is there already is not touched: not every configuration worker keeps it when it is given another.
+    if stored(link, true).await?.is_some_and(|value| !value.is_null()) {
+        return Ok(describe(link).await?);
+    }
+    // What is left for the configuration worker to put in is only known there.
+    if !seed.to_string().contains("${") {
+        WorkerConfig::read(seed).map_err(NotRegistered::Seed)?;
+    }
+    let mut request = described();
+    request["initial_value"] = seed.clone();
+    match ask(link, "configuration::register", &request).await {
+        Ok(_) => Ok(()),
+        Err(CallFailed::Refused(error)) if is_invalid(&error.code) => {
+            Err(NotRegistered::Seed(error.message.into_owned()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Says again what the settings are, and leaves their value alone.
+pub(super) async fn describe(link: &Link) -> Result<(), CallFailed> {
+    ask(link, "configuration::register", &described()).await.map(drop)
+}
+
+/// Whether the configuration worker says by a code that a value makes no sense.
+pub(super) fn is_invalid(code: &str) -> bool {
+    ["SCHEMA_INVALID", "EXPAND_FAILED"].iter().any(|invalid| code.eq_ignore_ascii_case(invalid))
+}
+
+fn described() -> Value {
+    json!({
         "id": CONFIGURATION,
         "name": "Session Manager",
         "description": "Where sessions are stored, and how large a page may be.",
         "schema": WorkerConfig::schema(),
-    });
-    // A value that is there already is not touched: not every configuration worker keeps it when it is given another.
-    if stored(link, true).await?.is_none_or(|value| value.is_null()) {
-        request["initial_value"] = seed.clone();
-    }
-    ask(link, "configuration::register", &request).await.map_err(|error| error.to_string())?;
-    Ok(())
+    })
 }
 
-/// The value as it is now, with everything put in; null when there is none.
-pub(super) async fn value(link: &Link) -> Result<Value, String> {
-    Ok(stored(link, false).await?.unwrap_or(Value::Null))
+/// The value as it is now, with everything put in; `None` when there is none.
+pub(super) async fn value(link: &Link) -> Result<Option<Value>, CallFailed> {
+    Ok(stored(link, false).await?.filter(|value| !value.is_null()))
 }
 
-async fn stored(link: &Link, raw: bool) -> Result<Option<Value>, String> {
+/// Whether a change of the settings is that they are gone.
+pub(super) fn are_gone(change: &str) -> bool {
+    let change: Value = serde_json::from_str(change).unwrap_or_default();
+    change["event_type"] == DELETED
+}
+
+async fn stored(link: &Link, raw: bool) -> Result<Option<Value>, CallFailed> {
     match ask(link, "configuration::get", &json!({"id": CONFIGURATION, "raw": raw})).await {
         Ok(mut answer) => Ok(Some(answer.get_mut("value").map(Value::take).unwrap_or_default())),
         Err(CallFailed::Refused(error)) if is_missing(&error.code) || is_missing(&error.message) => Ok(None),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error),
     }
 }
 

@@ -63,7 +63,7 @@ fn updated(session: &SessionId, entry: &SessionEntry) -> Option<EventPayload> {
 }
 
 async fn ask<A: DeserializeOwned>(main: &dyn Main, function_id: &str, id: &SessionId) -> Result<A, String> {
-    let answer = main.call(function_id, json!({"session_id": id}).to_string()).await;
+    let answer = main.call(function_id, json!({"session_id": id}).to_string(), main.within()).await;
     let answer = answer.map_err(|error| format!("{function_id}: {error}"))?;
     serde_json::from_str(answer.get()).map_err(|error| format!("{function_id}: {error}"))
 }

@@ -27,12 +27,13 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::link::{Engine, Link};
+use crate::link::{CallFailed, Engine, Link};
 
 pub use config::{Adapter, BridgeConfig, FsConfig, WorkerConfig, same_engine};
 pub use manifest::manifest;
 pub use runtime::OpenStore;
 
+use configuration::NotRegistered;
 use runtime::Runtime;
 use service::Sessions;
 
@@ -80,6 +81,9 @@ pub enum StartError {
         /// What went wrong.
         why: String,
     },
+    /// The settings to begin with make no sense. They were not stored.
+    #[error("the settings to begin with (`--config`) cannot be used: {0}. Correct them, and start again")]
+    Seed(String),
     /// The settings cannot be worked with.
     #[error("the configuration `session-manager` cannot be used: {0}. Correct it with `configuration::set`")]
     Unusable(String),
@@ -142,8 +146,6 @@ async fn begin(
     storage: Storage,
     seed: Option<Value>,
 ) -> Result<(), StartError> {
-    let rejected = |why| StartError::Rejected { engine: engine.to_owned(), why };
-    link.stands().await.map_err(rejected)?;
     let shared = match &storage {
         Storage::Shared { store, dir } => Some(Runtime::shared(store.clone(), dir, sessions.engine())),
         Storage::Configured(_) => None,
@@ -152,9 +154,7 @@ async fn begin(
         let adapter = shared.as_ref().map(|shared| shared.adapter.clone());
         WorkerConfig { adapter: adapter.unwrap_or_default(), ..WorkerConfig::default() }.to_value()
     };
-    let unanswered = |why| StartError::Configuration { engine: engine.to_owned(), why };
-    configuration::register(link, &seed.unwrap_or_else(default)).await.map_err(unanswered)?;
-    let value = configuration::value(link).await.map_err(unanswered)?;
+    let value = settings(link, engine, &seed.unwrap_or_else(default)).await?;
     let config = WorkerConfig::read(&value).map_err(StartError::Unusable)?;
     let runtime = match (shared, storage) {
         (Some(shared), _) => shared.checked(&config).map_err(StartError::Unusable)?,
@@ -165,6 +165,29 @@ async fn begin(
     };
     sessions.open_for_business(runtime, config).await;
     Ok(())
+}
+
+/// Asks for the settings, for as long as the engine comes and goes. An engine that does not want this worker may say so only
+/// after it was asked something.
+async fn settings(link: &Link, engine: &str, seed: &Value) -> Result<Value, StartError> {
+    loop {
+        link.stands().await.map_err(|why| StartError::Rejected { engine: engine.to_owned(), why })?;
+        let asked = async {
+            configuration::register(link, seed).await?;
+            Ok(configuration::value(link).await?)
+        };
+        return Err(match asked.await {
+            Ok(value) => return Ok(value.unwrap_or_default()),
+            Err(NotRegistered::Seed(why)) => StartError::Seed(why),
+            Err(NotRegistered::Call(CallFailed::Unreachable(_) | CallFailed::Lost(_))) => continue,
+            Err(NotRegistered::Call(CallFailed::Refused(error))) if configuration::is_invalid(&error.code) => {
+                StartError::Unusable(error.message.into_owned())
+            }
+            Err(NotRegistered::Call(failed)) => {
+                StartError::Configuration { engine: engine.to_owned(), why: failed.to_string() }
+            }
+        });
+    }
 }
 
 async fn save(sessions: Arc<Sessions>) {

@@ -11,6 +11,8 @@ use crate::link::{function_frame, trigger_frame, trigger_type_frame};
 pub(super) const CONFIGURATION: &str = "session-manager";
 /// What the configuration worker calls when they change.
 pub(super) const ON_CONFIG_CHANGE: &str = "session::on-config-change";
+/// What the configuration worker calls it when they are gone; for all that it can tell, they may just be unreadable.
+pub(super) const DELETED: &str = "configuration:deleted";
 /// Says what became of the last change.
 pub(super) const CONFIG_STATUS: &str = "session::config-status";
 
@@ -95,7 +97,8 @@ pub(super) fn frames(binding: &str) -> Vec<String> {
             "required": ["ok"]
         }),
     ));
-    let wanted = json!({"configuration_id": CONFIGURATION, "event_types": ["configuration:updated"]});
+    let kinds = ["configuration:updated", "configuration:registered", DELETED];
+    let wanted = json!({"configuration_id": CONFIGURATION, "event_types": kinds});
     frames.push(trigger_frame(binding, "configuration", ON_CONFIG_CHANGE, &wanted));
     frames
 }

@@ -71,18 +71,23 @@ impl Main for OverLink {
         Some(self.within)
     }
 
-    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+    fn call<'a>(
+        &'a self,
+        function_id: &'a str,
+        body: String,
+        within: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+        let within = within.unwrap_or(self.within);
         Box::pin(async move {
             if self.is_away() {
                 return Err(MainFailed::Unreachable(self.link.name().to_owned()));
             }
-            self.link.call(function_id, &body, self.within).await.map_err(|failed| match failed {
+            self.link.call(function_id, &body, within).await.map_err(|failed| match failed {
                 CallFailed::Unreachable(what) => {
-                    if self.link.connection().is_none() {
-                        self.miss();
-                    }
+                    self.miss();
                     MainFailed::Unreachable(what)
                 }
+                CallFailed::Lost(what) => MainFailed::Lost(what),
                 CallFailed::TooLarge { .. } => MainFailed::TooLarge(failed.to_string()),
                 CallFailed::TimedOut(after) => MainFailed::Timeout { after },
                 CallFailed::Refused(error) if error.code.eq_ignore_ascii_case("function_not_found") => {

@@ -17,6 +17,9 @@ use super::source::Source;
 use crate::bridge::{Bridge, Main};
 use crate::link::{Engine, Link};
 
+/// How many bytes of events are kept for a bridge's subscriber that is away. No event counts less than 256 bytes.
+const KEPT: usize = 64 << 20;
+
 /// Opens a data directory.
 pub type OpenStore = Arc<dyn Fn(&Path) -> Result<Banyan, OpenError> + Send + Sync>;
 
@@ -89,8 +92,8 @@ impl Runtime {
                 config.url
             ));
         }
-        // It stores nothing, and keeps what is told for those whose engine is away.
-        let options = Options { subscriber_bytes: 4 << 20, ..Options::default() };
+        // It stores nothing, and keeps what is told for those whose engine is away. They share the events that they have in common.
+        let options = Options { subscriber_bytes: KEPT, subscriber_events: KEPT / 256, ..Options::default() };
         let events = Banyan::in_memory(options).map_err(|error| error.to_string())?;
         let (relay, link, main) = Relay::open(config, events.clone());
         let main: Arc<dyn Main> = Arc::new(main);

@@ -1,5 +1,6 @@
 //! What the worker does for the bus: it answers calls, takes bindings, and reads its settings again when they change.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub(super) struct Sessions {
     bindings: Bindings,
     bound: Notify,
     status: Status,
+    /// Whether the engine lost the settings while it ran. If it finds them again, it does not know any more what they are.
+    forgotten: AtomicBool,
     /// One change of the settings at a time.
     reloading: tokio::sync::Mutex<()>,
     /// The worker's own binding to its settings; the same one for as long as it runs.
@@ -50,6 +53,10 @@ enum Offered {
 /// What a caller of the store protocol is told who asks the wrong instance.
 const NOT_MAIN: &str =
     "this instance stores through a main instance itself, and does not serve the store protocol";
+
+/// What became of settings that are gone.
+const NO_SETTINGS: &str = "there is no configuration `session-manager` any more: it was deleted, or its file cannot be read; \
+    what was in use stays in use until there is one again";
 
 /// So often it is asked whether the engine knows the functions by now.
 const ASKED: usize = 100;
@@ -73,6 +80,7 @@ impl Sessions {
             bindings: Bindings::default(),
             bound: Notify::new(),
             status: Status::default(),
+            forgotten: AtomicBool::new(false),
             reloading: tokio::sync::Mutex::default(),
             binding: Uuid::new_v4().to_string(),
             offered: Mutex::new(Offered::Nothing),
@@ -185,12 +193,23 @@ impl Sessions {
             Ok(value) => value,
             Err(why) => {
                 self.status.rejected(format!("the configuration could not be read: {why}"));
-                return Err(why);
+                return Err(why.to_string());
             }
         };
+        // Nothing is no wish for the store of a first start.
+        let Some(value) = value else {
+            self.forgotten.store(true, Ordering::Release);
+            tracing::error!("{NO_SETTINGS}");
+            self.status.rejected(NO_SETTINGS.to_owned());
+            return Ok(());
+        };
+        if self.forgotten.load(Ordering::Acquire) {
+            match configuration::describe(link).await {
+                Ok(()) => self.forgotten.store(false, Ordering::Release),
+                Err(why) => tracing::warn!(%why, "the engine could not be told again what can be configured"),
+            }
+        }
         let applied = match WorkerConfig::read(&value) {
-            // Nothing is no wish for the store of a first start.
-            Ok(_) if value.is_null() => Err("there is no configuration any more".to_owned()),
             Ok(config) => self.apply(&config, &runtime).await.map(|()| config),
             Err(why) => Err(format!("the configuration is not valid: {why}")),
         };
@@ -242,10 +261,13 @@ impl Sessions {
     async fn settle_in(self: Arc<Self>, connection: Arc<Connection>) {
         self.offer_on(&connection).await;
         let Some(link) = self.link.get() else { return };
-        let settings = self.settings().clone().unwrap_or_default();
-        if let Err(why) = configuration::register(link, &settings.to_value()).await {
-            tracing::warn!(%why, "the configuration could not be registered again");
-            return;
+        // What the engine cannot find may be something that it cannot read, and that somebody is about to correct.
+        if !self.forgotten.load(Ordering::Acquire) {
+            let settings = self.settings().clone().unwrap_or_default();
+            if let Err(why) = configuration::register(link, &settings.to_value()).await {
+                tracing::warn!(%why, "the configuration could not be registered again");
+                return;
+            }
         }
         let _ = self.reload().await;
     }
@@ -294,10 +316,15 @@ impl Service for Sessions {
         Box::pin(async move {
             match call.function_id.as_str() {
                 CONFIG_STATUS => Ok(self.status.json()),
-                ON_CONFIG_CHANGE => match self.reload().await {
-                    Ok(()) => Ok(r#"{"ok":true}"#.to_owned()),
-                    Err(why) => Err(failed(&why)),
-                },
+                ON_CONFIG_CHANGE => {
+                    if configuration::are_gone(&call.data) {
+                        self.forgotten.store(true, Ordering::Release);
+                    }
+                    match self.reload().await {
+                        Ok(()) => Ok(r#"{"ok":true}"#.to_owned()),
+                        Err(why) => Err(failed(&why)),
+                    }
+                }
                 store if banyan::store_functions().iter().any(|function| function.id == store) => {
                     let runtime = self.runtime().ok_or_else(|| failed("the worker is starting; try again"))?;
                     let answer = runtime.store_call(store, call.data.as_bytes()).await;

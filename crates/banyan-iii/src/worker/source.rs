@@ -109,3 +109,22 @@ pub(super) fn the_one_session(filters: &[EventFilter]) -> Option<&SessionId> {
     let first = filters.first()?.session_id.as_ref()?;
     filters.iter().all(|filter| filter.session_id.as_ref() == Some(first)).then_some(first)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use banyan::Options;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn sources_of_one_store_share_the_events_that_they_wait_for() {
+        let store = Banyan::in_memory(Options::default()).unwrap();
+        let source = || Source::from_now(&store, EventType::ALL.map(EventFilter::all).into(), false).unwrap();
+        let (mut one, mut other) = (source(), source());
+        store.call("session::create", b"{}").await.unwrap();
+        let (one, other) = (one.next(Position::BEGINNING).await, other.next(Position::BEGINNING).await);
+        assert!(Arc::ptr_eq(&one, &other));
+    }
+}

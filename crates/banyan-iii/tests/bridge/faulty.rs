@@ -12,6 +12,8 @@ use serde_json::value::RawValue;
 pub enum Fault {
     /// The main never gets it.
     Unreachable,
+    /// The connection is lost before the main gets it.
+    LostCall,
     /// The main does it, and the answer is lost with the connection.
     LostAnswer,
     /// The main does it, and the answer comes too late.
@@ -50,18 +52,24 @@ impl<M: Main> Faulty<M> {
 }
 
 impl<M: Main> Main for Faulty<M> {
-    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+    fn call<'a>(
+        &'a self,
+        function_id: &'a str,
+        body: String,
+        within: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
         Box::pin(async move {
-            let lost = || MainFailed::Unreachable("the connection was lost".into());
+            let lost = || MainFailed::Lost("the connection was lost".into());
             match self.next(function_id) {
-                None => self.main.call(function_id, body).await,
-                Some(Fault::Unreachable) => Err(lost()),
+                None => self.main.call(function_id, body, within).await,
+                Some(Fault::Unreachable) => Err(MainFailed::Unreachable("nobody is there".into())),
+                Some(Fault::LostCall) => Err(lost()),
                 Some(Fault::LostAnswer) => {
-                    self.main.call(function_id, body).await?;
+                    self.main.call(function_id, body, within).await?;
                     Err(lost())
                 }
                 Some(Fault::Late) => {
-                    self.main.call(function_id, body).await?;
+                    self.main.call(function_id, body, within).await?;
                     Err(MainFailed::Timeout { after: Duration::from_millis(5000) })
                 }
                 Some(Fault::Answer(text)) => Ok(RawValue::from_string(text.to_owned()).unwrap()),
@@ -72,7 +80,7 @@ impl<M: Main> Main for Faulty<M> {
                 Some(Fault::Missing) => Err(MainFailed::NoSuchFunction),
                 Some(Fault::First(something)) => {
                     something();
-                    self.main.call(function_id, body).await
+                    self.main.call(function_id, body, within).await
                 }
             }
         })

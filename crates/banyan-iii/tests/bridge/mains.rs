@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use banyan::model::store::EventEnvelope;
 use banyan::model::{Event, Position};
@@ -15,7 +16,12 @@ use serde_json::{Value, json};
 pub struct BanyanMain(pub Banyan);
 
 impl Main for BanyanMain {
-    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+    fn call<'a>(
+        &'a self,
+        function_id: &'a str,
+        body: String,
+        _: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
         Box::pin(async move {
             let mut body: Value = serde_json::from_str(&body).unwrap();
             body.sort_all_objects();
@@ -115,7 +121,12 @@ impl Kept {
 }
 
 impl Main for ReferenceMain {
-    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+    fn call<'a>(
+        &'a self,
+        function_id: &'a str,
+        body: String,
+        _: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
         Box::pin(async move {
             let request: Value = serde_json::from_str(&body).unwrap();
             let function = function_id.strip_prefix("session::store::").ok_or(MainFailed::NoSuchFunction)?;
@@ -131,12 +142,17 @@ impl Main for ReferenceMain {
 pub struct PublishedOnly(pub BanyanMain);
 
 impl Main for PublishedOnly {
-    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+    fn call<'a>(
+        &'a self,
+        function_id: &'a str,
+        body: String,
+        within: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
         match function_id {
             "session::store::look" | "session::store::commit" => {
                 Box::pin(async { Err(MainFailed::NoSuchFunction) })
             }
-            _ => self.0.call(function_id, body),
+            _ => self.0.call(function_id, body, within),
         }
     }
 }

@@ -193,6 +193,66 @@ async fn an_engine_that_forgot_the_configuration_is_told_what_is_in_use() {
     worker.leave().await;
 }
 
+/// Takes the settings away: a file that cannot be read, where files are watched.
+async fn take_away(bus: &Bus, client: &Client) {
+    match bus.watched("session-manager") {
+        Some(file) => std::fs::write(file, "value: [unclosed").unwrap(),
+        None => drop(client.call("configuration::delete", json!({"id": "session-manager"})).await),
+    }
+}
+
+/// Puts settings there as a person would, who does not say what can be configured.
+async fn put_there(bus: &Bus, client: &Client, value: Value) {
+    let mut entry = json!({"id": "session-manager", "name": "by hand", "description": "by hand"});
+    if let Some(file) = bus.watched("session-manager") {
+        entry["value"] = value;
+        // JSON is YAML.
+        return std::fs::write(file, entry.to_string()).unwrap();
+    }
+    entry["schema"] = Value::Null;
+    entry["initial_value"] = value;
+    client.call("configuration::register", entry).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_cannot_be_read_are_told_and_applied_when_they_are_corrected() {
+    let bus = Bus::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let worker = InProcess::join(&bus.url, in_directory(dir.path())).await;
+    let client = Client::when_ready(&bus.url).await;
+    for _ in 0..3 {
+        client.session(json!({})).await;
+    }
+    for (round, limit) in [(1, 2), (2, 1)] {
+        take_away(&bus, &client).await;
+        let told = eventually("it is told that they are gone", async || {
+            let told = status(&client).await;
+            (told["last_outcome"] == "rejected").then_some(told)
+        })
+        .await;
+        assert!(told["rejected_reloads"].as_u64() >= Some(round), "{told}");
+        assert!(told["last_error"].as_str().is_some_and(|why| why.contains("cannot be read")), "{told}");
+        client.session(json!({})).await;
+
+        let mut value = in_directory(dir.path());
+        value["default_list_limit"] = json!(limit);
+        put_there(&bus, &client, value.clone()).await;
+        eventually("they are applied", async || (listed(&client).await.len() == limit).then_some(())).await;
+        eventually("the engine knows again what can be configured", async || {
+            let known = client.call("configuration::schema", json!({"id": "session-manager"})).await;
+            known["schema"]["properties"]["adapter"].is_object().then_some(())
+        })
+        .await;
+        let stored = client.call("configuration::get", json!({"id": "session-manager", "raw": true})).await;
+        assert_eq!(stored["value"], value, "what was written stays as it is");
+        let applied = async || (status(&client).await["last_outcome"] == "applied").then_some(());
+        eventually("it is told that they are applied", applied).await;
+    }
+    set(&client, in_directory(dir.path())).await;
+    eventually("they can be set again", async || (listed(&client).await.len() == 5).then_some(())).await;
+    worker.leave().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn subscribers_hear_of_a_new_store_though_the_old_one_cannot_be_asked() {
     let (bus, nobody) = (Bus::start().await, Bus::start().await);

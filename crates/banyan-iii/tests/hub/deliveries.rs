@@ -114,6 +114,22 @@ async fn a_consumer_that_comes_back_at_once_is_sent_again_what_it_did_not_answer
 }
 
 #[tokio::test]
+async fn a_binding_that_is_refused_ends_the_one_that_had_its_id() {
+    let hub = hub();
+    let sessions = Sessions::on(&hub).await;
+    let mut consumer = consumer(&hub, "binding").await;
+    consumer.bind("binding", ADDED, HEARD, json!({"bogus": 1})).await;
+    assert_eq!(consumer.hear().await["error"]["code"], "trigger_registration_failed");
+    sessions.say("nobody's", "hi").await;
+    consumer.bind("binding", ADDED, HEARD, json!({})).await;
+    let bound = consumer.hear().await;
+    assert_eq!((&bound["type"], &bound["error"]), (&json!("triggerregistrationresult"), &Value::Null));
+    sessions.say("mine", "hi").await;
+    assert_eq!(heard(&mut consumer).await["data"]["entry_id"], "mine");
+    sessions.worker.stop().await;
+}
+
+#[tokio::test]
 async fn an_answer_that_no_frame_can_carry_is_refused_and_everyone_else_is_answered() {
     let hub = hub();
     let sessions = Sessions::on(&hub).await;

@@ -36,8 +36,13 @@ struct Puts {
 }
 
 impl ReferenceMain {
-    /// Stores what was decided. Somebody else's change in between is not noticed.
+    /// Stores what was decided. Somebody else's change in between is not noticed. What is begun is finished if the main
+    /// answers each call in time.
     pub(in crate::bridge) async fn commit(&self, seen: &Seen, change: Change, time_ms: i64) -> Result<(), Error> {
+        Self(self.0.each_in_time()).carry_out(seen, change, time_ms).await
+    }
+
+    async fn carry_out(&self, seen: &Seen, change: Change, time_ms: i64) -> Result<(), Error> {
         let Place::Reference(fetched) = &seen.place else {
             return Err(Error::storage("the main instance is another by now; call again").retryable());
         };

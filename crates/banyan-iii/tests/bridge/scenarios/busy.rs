@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use banyan::{Banyan, Options};
 use banyan_iii::bridge::{Main, MainFailed};
@@ -183,8 +184,13 @@ struct Counting {
 }
 
 impl Main for Counting {
-    fn call<'a>(&'a self, function_id: &'a str, body: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+    fn call<'a>(
+        &'a self,
+        function_id: &'a str,
+        body: String,
+        within: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
         self.calls.lock().unwrap().push((function_id.to_owned(), body.len()));
-        self.main.call(function_id, body)
+        self.main.call(function_id, body, within)
     }
 }

@@ -1,6 +1,6 @@
 //! A main that cannot be reached, is too slow or talks nonsense: told as such, and nothing half done.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use banyan::{Banyan, CallError, Options};
@@ -41,6 +41,7 @@ fn a_failed_call_is_a_storage_error_that_names_the_function() {
     let on = setup();
     for (function, fault, says) in [
         ("look", Fault::Unreachable, "session::store::look: the main instance cannot be reached"),
+        ("look", Fault::LostCall, "session::store::look: the main instance was lost before it answered"),
         ("look", Fault::Late, "session::store::look: the main instance did not answer within 5000 ms"),
         ("look", Fault::Answer("[]"), "session::store::look: the main instance answered nonsense"),
         ("look", Fault::Answer("null"), "session::store::look: the main instance answered nonsense"),
@@ -116,7 +117,7 @@ fn a_commit_whose_answer_was_lost_is_asked_for_again_and_made_once() {
     let mut ears = Ears::open(&on.main);
     on.way.fail("commit", Fault::LostAnswer);
     on.append("e").unwrap();
-    on.way.fail("commit", Fault::Unreachable);
+    on.way.fail("commit", Fault::LostCall);
     on.append("f").unwrap();
     on.way.fail("commit", Fault::LostAnswer);
     let extend = json!({"session_id": on.session, "entry_id": "e", "text": "!"}).to_string();
@@ -131,6 +132,34 @@ fn a_commit_whose_answer_was_lost_is_asked_for_again_and_made_once() {
     assert_eq!(types(&heard), ["message-added", "message-added", "message-updated", "created", "deleted"]);
     let listed = door(&on.main).ok("list", json!({}));
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_commit_with_which_the_connection_is_lost_each_time_is_not_repeated_for_ever() {
+    let on = setup();
+    for _ in 0..5 {
+        on.way.fail("commit", Fault::LostCall);
+    }
+    let refusal = on.append("e").unwrap_err();
+    assert_eq!(refusal.code, "session/storage");
+    assert!(refusal.message.starts_with("session::store::commit: the main instance was lost"), "{refusal:?}");
+    assert_eq!(door(&on.main).path(&on.session), [""; 0]);
+    on.append("e").unwrap();
+}
+
+#[test]
+fn a_commit_that_a_main_may_have_made_before_it_was_started_anew_is_not_made_twice() {
+    let on = setup();
+    let (main, session) = (on.main.clone(), on.session.clone());
+    on.way.fail("commit", Fault::LostCall);
+    // What it committed is there, and the token is forgotten.
+    let made = move || drop(door(&main).append(&session, json!({"message": user("said once")})));
+    on.way.fail("commit", Fault::First(Arc::new(made)));
+    let request = json!({"session_id": on.session, "message": user("said once")}).to_string();
+    let refusal = call(&on.bridge, "session::append", &request).unwrap_err();
+    assert_eq!(refusal.code, "session/storage");
+    assert!(refusal.message.contains("has changed since"), "{refusal:?}");
+    assert_eq!(door(&on.main).path(&on.session), ["said once"]);
 }
 
 #[test]
@@ -200,7 +229,12 @@ fn a_call_can_be_made_on_any_thread() {
 struct Hung(tokio::sync::Notify);
 
 impl Main for Hung {
-    fn call<'a>(&'a self, _: &'a str, _: String) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+    fn call<'a>(
+        &'a self,
+        _: &'a str,
+        _: String,
+        _: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
         self.0.notify_one();
         Box::pin(std::future::pending())
     }
@@ -226,4 +260,56 @@ async fn whoever_waits_for_a_call_on_the_same_session_waits_no_longer_than_a_cal
     let Err(CallError::Refused(error)) = refused else { panic!("it was answered") };
     assert_eq!((error.code.as_str(), error.retryable), ("session/storage", true));
     assert!(error.message.contains("did not answer within 20 ms"), "{}", error.message);
+}
+
+/// A main whose first answer comes when it is told to, and that notes how much time it is given.
+struct Patient {
+    main: BanyanMain,
+    may_answer: tokio::sync::Notify,
+    given: Mutex<Vec<Duration>>,
+}
+
+const PLENTY: Duration = Duration::from_secs(3600);
+
+impl Main for Patient {
+    fn call<'a>(
+        &'a self,
+        function_id: &'a str,
+        body: String,
+        within: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, MainFailed>> {
+        Box::pin(async move {
+            let is_first = {
+                let mut given = self.given.lock().unwrap();
+                given.push(within.unwrap());
+                given.len() == 1
+            };
+            if is_first {
+                self.may_answer.notified().await;
+            }
+            self.main.call(function_id, body, within).await
+        })
+    }
+
+    fn within(&self) -> Option<Duration> {
+        Some(PLENTY)
+    }
+}
+
+#[tokio::test]
+async fn a_call_has_one_time_for_waiting_its_turn_and_for_all_that_it_asks() {
+    let main = Arc::new(Patient {
+        main: BanyanMain(Banyan::in_memory(Options::default()).unwrap()),
+        may_answer: tokio::sync::Notify::new(),
+        given: Mutex::default(),
+    });
+    let bridge = bridge(Arc::clone(&main) as Arc<dyn Main>);
+    let ensure = || bridge.call("session::ensure", br#"{"session_id":"s"}"#);
+    // The second one waits for its turn from before the first one is answered.
+    let (first, second, ()) = tokio::join!(ensure(), ensure(), async { main.may_answer.notify_one() });
+    assert!(first.is_ok() && second.is_ok());
+    let given = main.given.lock().unwrap();
+    let (of_first, of_second) = given.split_at(3);
+    assert!(of_first.is_sorted_by(|before, after| after < before), "{given:?}");
+    assert!(of_second.iter().all(|given| *given < PLENTY), "{given:?}");
 }

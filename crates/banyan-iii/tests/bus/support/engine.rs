@@ -79,6 +79,12 @@ impl Bus {
             .expect("the engine starts")
     }
 
+    /// The file that a real engine keeps a configuration in and watches. Banyan's own bus does not watch its files.
+    pub fn watched(&self, id: &str) -> Option<PathBuf> {
+        matches!(self.running, Some(Running::Engine(_)))
+            .then(|| self.dir.path().join("configuration").join(format!("{id}.yaml")))
+    }
+
     /// Forgets every configuration, while it is gone.
     pub fn forget(&self) {
         assert!(self.running.is_none());

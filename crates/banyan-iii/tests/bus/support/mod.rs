@@ -4,8 +4,10 @@
 
 mod client;
 mod engine;
+mod proxy;
 mod worker;
 
 pub use client::{Client, Ears, eventually, reply, said, text_of};
 pub use engine::Bus;
+pub use proxy::Proxy;
 pub use worker::{InProcess, Process, bridged_to, in_directory};
