@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::serve::{runtime, start_log, stop_signal};
 use crate::args::{DurabilityArg, Globals};
+use crate::data_dir::data_dir;
 use crate::failure::Failure;
 use crate::progress::Logged;
 use crate::screen::{Screen, Style};
@@ -69,7 +70,10 @@ pub(crate) fn run(args: &WorkerArgs, globals: &Globals, screen: &mut Screen) -> 
     }
     let options = WorkerOptions {
         engine: Engine::Url(url.clone()),
-        storage: Storage::Configured(open_store(globals.durability.unwrap_or_default())),
+        storage: Storage::Configured {
+            open: open_store(globals.durability.unwrap_or_default()),
+            bridges_in: data_dir(globals).ok(),
+        },
         seed: seed(args, globals),
     };
     let runtime = runtime()?;

@@ -41,25 +41,27 @@ impl Cursors {
         })
     }
 
-    /// Saves, if anything is new. The file is never half written.
+    /// Saves, if anything is new.
     pub(super) fn save(&self, positions: HashMap<String, Position>) {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         if *saved == positions {
             return;
         }
-        if let Err(error) = self.write(&positions) {
+        let text = serde_json::to_vec(&positions).map_err(io::Error::from);
+        if let Err(error) = text.and_then(|text| replace(&self.path, &text)) {
             tracing::warn!(file = %self.path.display(), %error, "how far bindings have come cannot be saved");
             return;
         }
         *saved = positions;
     }
+}
 
-    fn write(&self, positions: &HashMap<String, Position>) -> io::Result<()> {
-        if let Some(dir) = self.path.parent() {
-            std::fs::create_dir_all(dir)?;
-        }
-        let beside = self.path.with_extension("tmp");
-        std::fs::write(&beside, serde_json::to_vec(positions)?)?;
-        std::fs::rename(&beside, &self.path)
+/// Puts another text into a file, whose folder need not be there. It is never half written.
+pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
     }
+    let beside = path.with_extension("tmp");
+    std::fs::write(&beside, text)?;
+    std::fs::rename(&beside, path)
 }

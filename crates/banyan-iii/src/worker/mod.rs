@@ -9,6 +9,7 @@ mod demand;
 mod lanes;
 mod main_session;
 mod manifest;
+mod names;
 mod offers;
 mod pace;
 mod relay;
@@ -34,7 +35,7 @@ pub use manifest::manifest;
 pub use runtime::OpenStore;
 
 use configuration::NotRegistered;
-use runtime::Runtime;
+use runtime::{Built, Runtime};
 use service::Sessions;
 
 /// What a worker is started with.
@@ -49,8 +50,13 @@ pub struct WorkerOptions {
 
 /// What a worker stores sessions in.
 pub enum Storage {
-    /// Whatever its settings say; this opens a directory.
-    Configured(OpenStore),
+    /// Whatever its settings say.
+    Configured {
+        /// Opens a directory.
+        open: OpenStore,
+        /// The data directory in which a bridge remembers its name, to be told what it missed while it was not running.
+        bridges_in: Option<PathBuf>,
+    },
     /// A store that others in this process use as well.
     Shared {
         /// The store.
@@ -148,7 +154,7 @@ async fn begin(
 ) -> Result<(), StartError> {
     let shared = match &storage {
         Storage::Shared { store, dir } => Some(Runtime::shared(store.clone(), dir, sessions.engine())),
-        Storage::Configured(_) => None,
+        Storage::Configured { .. } => None,
     };
     let default = || {
         let adapter = shared.as_ref().map(|shared| shared.adapter.clone());
@@ -158,8 +164,10 @@ async fn begin(
     let config = WorkerConfig::read(&value).map_err(StartError::Unusable)?;
     let runtime = match (shared, storage) {
         (Some(shared), _) => shared.checked(&config).map_err(StartError::Unusable)?,
-        (None, Storage::Configured(open)) => {
-            Runtime::build(&config, &sessions.surroundings(open)).await.map_err(StartError::Unusable)?
+        (None, Storage::Configured { open, .. }) => {
+            Runtime::build(&config, &sessions.surroundings(open), Built::AtTheStart)
+                .await
+                .map_err(StartError::Unusable)?
         }
         (None, Storage::Shared { .. }) => return Err(StartError::Stopped),
     };

@@ -1,5 +1,6 @@
 //! The way from a main instance to here: its functions are called for what is stored, and it tells what happens.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,8 +20,10 @@ use crate::wire::{ErrorBody, RegisterTrigger};
 /// What is on the main instance's bus for this one: a function that it tells events to.
 pub(super) struct Relay {
     function_id: String,
-    /// The same for as long as this instance runs, so that the main goes on where it was.
+    /// The main goes on where it was when the same one comes back.
     binding: String,
+    /// Whether it wants to hear what happens.
+    listens: AtomicBool,
     ears: Banyan,
     bridge: OnceLock<Arc<Bridge>>,
 }
@@ -34,18 +37,31 @@ pub(super) struct OverLink {
 }
 
 impl Relay {
-    /// Connects to the main instance's engine. Events are told to `ears`.
-    pub(super) fn open(config: &BridgeConfig, ears: Banyan) -> (Arc<Self>, Arc<Link>, OverLink) {
-        let name = Uuid::new_v4().simple();
+    /// Connects to the main instance's engine by a name that no other instance has. Events are told to `ears`, once it listens.
+    pub(super) fn open(config: &BridgeConfig, ears: Banyan, name: Uuid) -> (Arc<Self>, Arc<Link>, OverLink) {
         let relay = Arc::new(Self {
-            function_id: format!("session::bridge::recv::{name}"),
-            binding: Uuid::new_v4().to_string(),
+            function_id: format!("session::bridge::recv::{}", name.simple()),
+            binding: name.to_string(),
+            listens: AtomicBool::new(false),
             ears,
             bridge: OnceLock::new(),
         });
         let link = Arc::new(Link::open(Engine::Url(config.url.clone()), Arc::clone(&relay) as _));
         let within = Duration::from_millis(config.timeout_ms);
         (relay, Arc::clone(&link), OverLink { link, within, missed: Mutex::default() })
+    }
+
+    /// Wants to hear what happens from here on, and what it missed when it was away.
+    pub(super) async fn listen(&self, link: &Link) {
+        self.listens.store(true, Ordering::Release);
+        // Whoever connects after this offers it, and to bind twice is to bind once.
+        if let Some(connection) = link.connection() {
+            connection.say(self.wish()).await;
+        }
+    }
+
+    fn wish(&self) -> String {
+        trigger_frame(&self.binding, FEED, &self.function_id, &Value::Object(serde_json::Map::new()))
     }
 
     /// The bridge is to be told when the connection is made anew.
@@ -104,10 +120,10 @@ impl Main for OverLink {
 impl Service for Relay {
     fn offers(&self) -> Vec<String> {
         let anything = json!({"type": "object"});
-        vec![
-            function_frame(&self.function_id, "Internal: events for a bridged instance.", &anything, &anything),
-            trigger_frame(&self.binding, FEED, &self.function_id, &Value::Object(serde_json::Map::new())),
-        ]
+        let ears =
+            function_frame(&self.function_id, "Internal: events for a bridged instance.", &anything, &anything);
+        let wish = self.listens.load(Ordering::Acquire).then(|| self.wish());
+        [ears].into_iter().chain(wish).collect()
     }
 
     fn identity(&self) -> String {

@@ -8,9 +8,11 @@ use banyan::model::{
 };
 use banyan::rules::Limits;
 use banyan::{Banyan, CallError, OpenError, Options};
+use uuid::Uuid;
 
 use super::config::{Adapter, BridgeConfig, FsConfig, WorkerConfig, same_engine};
 use super::cursors::Cursors;
+use super::names::Names;
 use super::relay::Relay;
 use super::replay::Shelf;
 use super::source::Source;
@@ -29,6 +31,17 @@ pub(super) struct Surroundings {
     pub(super) open: OpenStore,
     /// The engine that the worker is on.
     pub(super) engine: Engine,
+    /// Where the names of bridges are kept, if they are.
+    pub(super) names: Option<Names>,
+}
+
+/// When a store is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Built {
+    /// At the start of the worker: those who were bound before are about to bind again.
+    AtTheStart,
+    /// To take another one's place: those who are bound are told all that it holds.
+    InPlace,
 }
 
 /// A session, as far as a subscriber who loses it must know it.
@@ -52,18 +65,32 @@ enum Back {
     /// A store that others in this process use as well.
     Shared,
     /// A main instance elsewhere.
-    Main { bridge: Arc<Bridge>, main: Arc<dyn Main>, link: Arc<Link> },
+    Main { bridge: Arc<Bridge>, main: Arc<dyn Main>, link: Arc<Link>, relay: Arc<Relay> },
 }
 
 impl Runtime {
     /// Opens what a configuration asks for.
-    pub(super) async fn build(config: &WorkerConfig, surroundings: &Surroundings) -> Result<Self, String> {
+    pub(super) async fn build(
+        config: &WorkerConfig,
+        surroundings: &Surroundings,
+        built: Built,
+    ) -> Result<Self, String> {
         let runtime = match &config.adapter {
             Adapter::Fs(fs) => Self::open(fs, surroundings).await?,
-            Adapter::Bridge(bridge) => Self::connect(bridge, surroundings)?,
+            Adapter::Bridge(bridge) => Self::connect(bridge, surroundings, built)?,
         };
         runtime.limit(config);
+        if built == Built::InPlace {
+            runtime.listen().await;
+        }
         Ok(runtime)
+    }
+
+    /// Wants to hear what happens elsewhere. Whoever is told of it has to be bound by now.
+    pub(super) async fn listen(&self) {
+        if let Back::Main { link, relay, .. } = &self.back {
+            relay.listen(link).await;
+        }
     }
 
     async fn open(fs: &FsConfig, surroundings: &Surroundings) -> Result<Self, String> {
@@ -77,7 +104,7 @@ impl Runtime {
     }
 
     /// Whether the main instance can be reached is found out by the calls.
-    fn connect(config: &BridgeConfig, surroundings: &Surroundings) -> Result<Self, String> {
+    fn connect(config: &BridgeConfig, surroundings: &Surroundings, built: Built) -> Result<Self, String> {
         if !config.url.starts_with("ws://") {
             return Err(format!(
                 "adapter.config.url must be an address such as ws://main:49134, not `{}`",
@@ -95,11 +122,17 @@ impl Runtime {
         // It stores nothing, and keeps what is told for those whose engine is away. They share the events that they have in common.
         let options = Options { subscriber_bytes: KEPT, subscriber_events: KEPT / 256, ..Options::default() };
         let events = Banyan::in_memory(options).map_err(|error| error.to_string())?;
-        let (relay, link, main) = Relay::open(config, events.clone());
+        let own = &surroundings.engine;
+        let name = match (&surroundings.names, built) {
+            (None, _) => Uuid::new_v4(),
+            (Some(names), Built::AtTheStart) => names.last(own, &config.url),
+            (Some(names), Built::InPlace) => names.fresh(own, &config.url),
+        };
+        let (relay, link, main) = Relay::open(config, events.clone(), name);
         let main: Arc<dyn Main> = Arc::new(main);
         let bridge = Arc::new(Bridge::new(Arc::clone(&main), Limits::default()));
         relay.serves(Arc::clone(&bridge));
-        let back = Back::Main { bridge, main, link };
+        let back = Back::Main { bridge, main, link, relay };
         Ok(Self { adapter: Adapter::Bridge(config.clone()), cursors: None, events, back })
     }
 

@@ -1,5 +1,6 @@
 //! What the worker does for the bus: it answers calls, takes bindings, and reads its settings again when they change.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -13,9 +14,10 @@ use uuid::Uuid;
 use super::bindings::Bindings;
 use super::config::WorkerConfig;
 use super::demand::Demand;
+use super::names::Names;
 use super::offers::{CONFIG_STATUS, ON_CONFIG_CHANGE};
 use super::replay::{Replay, Whole};
-use super::runtime::{OpenStore, Runtime, Surroundings};
+use super::runtime::{Built, OpenStore, Runtime, Surroundings};
 use super::status::Status;
 use super::{Storage, configuration, manifest, offers};
 use crate::link::{Call, Connection, Engine, Link, Service};
@@ -26,6 +28,8 @@ pub(super) struct Sessions {
     engine: Engine,
     link: OnceLock<Arc<Link>>,
     open: Option<OpenStore>,
+    /// The directory that the names of bridges are kept in.
+    names_in: Option<PathBuf>,
     demand: Demand,
     /// What answers; nothing until the settings are known.
     runtime: RwLock<Option<Arc<Runtime>>>,
@@ -66,14 +70,15 @@ const LAST_CALLS: Duration = Duration::from_secs(10);
 
 impl Sessions {
     pub(super) fn new(engine: Engine, storage: &Storage) -> Arc<Self> {
-        let open = match storage {
-            Storage::Configured(open) => Some(Arc::clone(open)),
-            Storage::Shared { .. } => None,
+        let (open, names_in) = match storage {
+            Storage::Configured { open, bridges_in } => (Some(Arc::clone(open)), bridges_in.clone()),
+            Storage::Shared { .. } => (None, None),
         };
         Arc::new(Self {
             engine,
             link: OnceLock::new(),
             open,
+            names_in,
             demand: Demand::new(),
             runtime: RwLock::default(),
             settings: Mutex::default(),
@@ -102,19 +107,26 @@ impl Sessions {
 
     /// What a store that is built needs to know of this worker.
     pub(super) fn surroundings(&self, open: OpenStore) -> Surroundings {
-        Surroundings { open, engine: self.engine.clone() }
+        Surroundings { open, engine: self.engine.clone(), names: self.names_in.as_deref().map(Names::of) }
     }
 
     /// Begins to answer, and says so to the engine.
     pub(super) async fn open_for_business(self: &Arc<Self>, runtime: Runtime, config: WorkerConfig) {
         *self.settings() = Some(config);
         self.bindings.remember(runtime.cursors.as_ref().map(|cursors| cursors.load()).unwrap_or_default());
-        *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(runtime));
+        let runtime = Arc::new(runtime);
+        *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&runtime));
         let Some(link) = self.link.get() else { return };
         if let Some(connection) = link.connection() {
             self.offer_on(&connection).await;
         }
-        // Whoever is told that the worker is there finds its functions.
+        self.be_found(link).await;
+        // Whoever was bound before is bound again: an engine says so when it is told of the triggers.
+        runtime.listen().await;
+    }
+
+    /// Waits until the engine knows the functions, so that whoever is told that the worker is there finds them.
+    async fn be_found(&self, link: &Link) {
         for _ in 0..ASKED {
             if link.call(CONFIG_STATUS, "{}", Duration::from_secs(1)).await.is_ok() {
                 return;
@@ -232,7 +244,7 @@ impl Sessions {
             return Ok(());
         }
         let Some(open) = &self.open else { return Err(runtime.stays()) };
-        let next = Arc::new(Runtime::build(config, &self.surroundings(Arc::clone(open))).await?);
+        let next = Arc::new(Runtime::build(config, &self.surroundings(Arc::clone(open)), Built::InPlace).await?);
         // What happens there from here on is told as it happens.
         let since = next.now();
         let after = next.sessions().await;

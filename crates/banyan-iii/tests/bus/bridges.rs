@@ -275,3 +275,37 @@ async fn a_worker_becomes_a_bridge_and_its_subscribers_are_told_what_the_main_ho
     worker.leave().await;
     main.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bridge_that_was_stopped_tells_what_it_missed() {
+    let (dir, bridges) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (here, there) = (Bus::start().await, Bus::start().await);
+    let main = InProcess::join(&there.url, in_directory(dir.path())).await;
+    let bridge = || InProcess::join_again(&here.url, bridged_to(&there.url), bridges.path());
+    let running = bridge().await;
+    let (client, at_main) = (Client::when_ready(&here.url).await, Client::when_ready(&there.url).await);
+    relayed(&at_main, &client).await;
+    let mut ears = client.hear("session::created", json!({"metadata": {"missed": true}}));
+    client.call("session::get", json!({"session_id": "nobody"})).await;
+    let begin = async |title: &str| {
+        at_main.session(json!({"title": title, "metadata": {"missed": true}})).await;
+    };
+    begin("before").await;
+    ears.until(|event| event["title"] == "before").await;
+    running.leave().await;
+    for title in ["one", "two", "three"] {
+        begin(title).await;
+    }
+    let running = bridge().await;
+    // Sessions have no order among each other, and what was under way when it stopped may be told twice.
+    let mut missing = HashSet::from(["one", "two", "three"]);
+    ears.until(|event| {
+        missing.remove(event["title"].as_str().unwrap());
+        missing.is_empty()
+    })
+    .await;
+    begin("after").await;
+    ears.until(|event| event["title"] == "after").await;
+    running.leave().await;
+    main.leave().await;
+}

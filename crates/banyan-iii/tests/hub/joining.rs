@@ -17,7 +17,8 @@ use crate::support::{Worker, engine, hub};
 /// Why session-manager does not start.
 async fn refused(engine: Engine, seed: Value) -> StartError {
     let (_stop, stopped) = watch::channel(false);
-    let storage = Storage::Configured(Arc::new(|_| Banyan::in_memory(Options::default())));
+    let storage =
+        Storage::Configured { open: Arc::new(|_| Banyan::in_memory(Options::default())), bridges_in: None };
     let options = WorkerOptions { engine, storage, seed: Some(seed) };
     SessionManager::start(options, stopped).await.err().expect("it does not start")
 }

@@ -38,12 +38,21 @@ impl InProcess {
         Self::try_join(url, seed).await.expect("a worker")
     }
 
+    /// The same, with a directory in which it remembers who it was.
+    pub async fn join_again(url: &str, seed: Value, dir: &Path) -> Self {
+        Self::start(url, seed, Some(dir.to_owned())).await.expect("a worker")
+    }
+
     pub async fn try_join(url: &str, seed: Value) -> Result<Self, StartError> {
+        Self::start(url, seed, None).await
+    }
+
+    async fn start(url: &str, seed: Value, bridges_in: Option<PathBuf>) -> Result<Self, StartError> {
         let (stop, stopped) = watch::channel(false);
         let open = Arc::new(|dir: &Path| Banyan::open(dir, store_options()));
         let options = WorkerOptions {
             engine: Engine::Url(url.to_owned()),
-            storage: Storage::Configured(open),
+            storage: Storage::Configured { open, bridges_in },
             seed: Some(seed),
         };
         let worker = Worker::start(options, stopped).await?;
