@@ -148,10 +148,12 @@ impl Keys {
         if new.requests_per_second == Some(0) {
             return Err(KeyError::Refused("a key that may ask 0 times a second is of no use".to_owned()));
         }
+        let mut scope = Object::new();
         for (label, value) in &new.scope {
-            if let Some(why) = unfit(value).or(label.is_empty().then_some("has no name")) {
-                return Err(KeyError::Refused(format!("the label `{label}` of the scope {why}")));
-            }
+            let value = if label.is_empty() { Err("has no name") } else { fit(value) };
+            let value =
+                value.map_err(|why| KeyError::Refused(format!("the label `{label}` of the scope {why}")))?;
+            scope.insert(label.clone(), value);
         }
         let secret = random::<32>()?;
         let key = self.change(|keys| {
@@ -162,7 +164,7 @@ impl Keys {
             let key = Arc::new(Key {
                 id,
                 name: new.name,
-                scope: new.scope,
+                scope,
                 read_only: new.read_only,
                 requests_per_second: new.requests_per_second,
                 created_at: now_ms,
@@ -273,16 +275,20 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Why a value cannot tell tenants apart.
-fn unfit(value: &Value) -> Option<&'static str> {
+/// A value of a scope as it is kept, or why it cannot tell tenants apart.
+fn fit(value: &Value) -> Result<Value, &'static str> {
+    /// Whole numbers up to here are read as themselves everywhere, and no other as one of them.
+    const MOST: i64 = (1 << 53) - 1;
     match value {
-        // Several such numbers are read as the same one.
-        Value::Number(number) if number.is_f64() => {
-            Some("is a number that is not whole, or longer than 64 bits; write it as text, in quotes")
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MOST as f64);
+            whole
+                .map(|number| Value::from(number as i64))
+                .ok_or("is a number that is not whole, or too long; write it as text, in quotes")
         }
-        Value::String(text) if text.is_empty() => Some("is empty; give it a value"),
-        Value::Null | Value::Array(_) | Value::Object(_) => Some("is no text, whole number, true or false"),
-        Value::Number(_) | Value::String(_) | Value::Bool(_) => None,
+        Value::String(text) if text.is_empty() => Err("is empty; give it a value"),
+        Value::Null | Value::Array(_) | Value::Object(_) => Err("is no text, whole number, true or false"),
+        Value::String(_) | Value::Bool(_) => Ok(value.clone()),
     }
 }
 

@@ -47,10 +47,16 @@ fn a_scope_that_cannot_tell_tenants_apart_is_refused() {
     assert_eq!(refused(&["owner=110169484474386276334"]), usage, "it would be read as another number");
     assert_eq!(refused(&["a=1", "a=2"]), usage);
     assert_eq!(refused(&["=x"]), usage);
-    for label in ["owner=", "owner=null", "owner=9007199254740993.0", "owner=1e3"] {
+    for label in
+        ["owner=", "owner=null", "owner=9007199254740993.0", "owner=9007199254740993", "owner=1.5", "owner=[1]"]
+    {
         assert_eq!(refused(&[label]), (Some(1), "session/invalid_request".into()), "{label}");
     }
     assert_eq!(place.run(&["key", "ls", "--json"]).ok().out, "");
+    place.run(&["key", "create", "--name", "m", "--quiet", "--scope", "n=1e3"]).ok();
+    let scope = &place.run(&["key", "ls", "--json"]).ok().json_lines()[0]["scope"];
+    assert_eq!(*scope, json!({"n": 1000}), "a number has one form");
+    place.run(&["key", "rm", "m"]).ok();
     place.run(&["key", "create", "--name", "n", "--quiet", "--scope", "owner=\"110169484474386276334\""]).ok();
     let scope = &place.run(&["key", "ls", "--json"]).ok().json_lines()[0]["scope"];
     assert_eq!(*scope, json!({"owner": "110169484474386276334"}));

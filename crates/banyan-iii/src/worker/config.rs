@@ -1,5 +1,6 @@
 //! The worker's configuration: where sessions are stored, and how large a page may be.
 
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -207,7 +208,7 @@ fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
 }
 
 /// Whether two addresses of engines lead to the same one, as far as can be told without asking: `localhost` and loopback
-/// addresses are one, a trailing slash says nothing.
+/// addresses are one, however they are written; a trailing slash and a query say nothing.
 pub fn same_engine(one: &str, other: &str) -> bool {
     place(one) == place(other)
 }
@@ -215,6 +216,7 @@ pub fn same_engine(one: &str, other: &str) -> bool {
 fn place(url: &str) -> (String, String, String, String) {
     let (scheme, rest) = url.trim().split_once("://").unwrap_or(("ws", url.trim()));
     let scheme = scheme.to_ascii_lowercase();
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let (authority, path) = rest.split_once('/').map_or((rest, ""), |(authority, path)| (authority, path));
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
     let (host, port) = match authority.rsplit_once(':') {
@@ -226,9 +228,19 @@ fn place(url: &str) -> (String, String, String, String) {
     let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_owned();
     let loopback = host == "localhost"
         || host.ends_with(".localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback() || ip.is_unspecified());
+        || address(&host).is_some_and(|ip| ip.to_canonical().is_loopback() || ip.is_unspecified());
     let host = if loopback { "localhost".to_owned() } else { host };
     (scheme, host, port.trim_start_matches('0').to_owned(), path.trim_matches('/').to_owned())
+}
+
+/// The address that a host is, in any notation. A number may stand for one (`127.1`), and nobody need be asked for that.
+fn address(host: &str) -> Option<IpAddr> {
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_hex =
+        |part: &str| part.strip_prefix("0x").is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+    let is_number = host.split('.').all(|part| is_digits(part) || is_hex(part));
+    let number = || (host, 0).to_socket_addrs().ok()?.next().map(|found| found.ip());
+    host.parse().ok().or_else(|| if is_number { number() } else { None })
 }
 
 #[cfg(test)]
@@ -274,13 +286,26 @@ mod tests {
     #[test]
     fn one_engine_has_many_addresses() {
         let here = "ws://127.0.0.1:49134";
-        for same in ["ws://localhost:49134", "ws://127.0.0.1:49134/", "WS://LOCALHOST:49134//", "ws://[::1]:49134"]
-        {
+        for same in [
+            "ws://localhost:49134",
+            "ws://127.0.0.1:49134/",
+            "WS://LOCALHOST:49134//",
+            "ws://[::1]:49134",
+            "ws://127.1:49134",
+            "ws://2130706433:49134",
+            "ws://0x7f.0.0.1:49134",
+            "ws://127.0.0.1:49134/?worker=1",
+            "ws://127.0.0.1:49134?worker=1",
+        ] {
             assert!(same_engine(here, same), "{same}");
         }
-        for other in
-            ["ws://127.0.0.1:49135", "ws://main:49134", "wss://127.0.0.1:49134", "ws://127.0.0.1:49134/other"]
-        {
+        for other in [
+            "ws://127.0.0.1:49135",
+            "ws://main:49134",
+            "ws://10.1:49134",
+            "wss://127.0.0.1:49134",
+            "ws://127.0.0.1:49134/other",
+        ] {
             assert!(!same_engine(here, other), "{other}");
         }
         assert!(same_engine("ws://main", "ws://main:80/"));

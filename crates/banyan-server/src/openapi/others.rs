@@ -90,7 +90,7 @@ fn keys(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
         "name": {"type": "string", "pattern": "\\S", "description": "What people call it."},
         "scope": {"type": "object", "propertyNames": {"minLength": 1}, "additionalProperties": {"anyOf": [
             {"type": "string", "minLength": 1}, {"type": "boolean"},
-            {"type": "integer", "minimum": i64::MIN, "maximum": u64::MAX},
+            {"type": "integer", "minimum": 1 - (1_i64 << 53), "maximum": (1_i64 << 53) - 1},
         ]}, "description": "The metadata that a session must carry for the key to see it; all sessions when empty."},
         "read_only": {"type": "boolean", "description": "Whether it may only look."},
         "requests_per_second": {"type": ["integer", "null"], "minimum": 1, "maximum": u32::MAX,
