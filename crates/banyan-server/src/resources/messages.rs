@@ -1,8 +1,9 @@
 //! Messages and other entries of a session.
 
 use axum::response::{IntoResponse, Response};
+use banyan::model::{ExtendMessageRequest, UpdateMessageRequest, read_request};
 use hyper::StatusCode;
-use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
+use hyper::header::{ETAG, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use serde::Deserialize;
 
 use super::conditions::{failed, is_known, wanted};
@@ -177,12 +178,19 @@ struct Changed {
 /// A new content, or more of it. `If-Match` with the entry's tag is the same as `expected_revision`, answered as HTTP does.
 async fn change(asked: Asked) -> Result<Response, Problem> {
     let mut body = Body::read(&asked.body)?;
+    let unconditional = asked.request_with(&body, |_| {})?;
+    if asked.headers.contains_key(IF_MATCH) || asked.headers.contains_key(IF_NONE_MATCH) {
+        // What would be refused without a condition is refused with one (RFC 9110, 13.2.1).
+        match asked.operation.function {
+            "session::update-message" => read_request::<UpdateMessageRequest>(&unconditional).map(drop)?,
+            _ => read_request::<ExtendMessageRequest>(&unconditional).map(drop)?,
+        }
+    }
     if asked.headers.contains_key(IF_NONE_MATCH) && is_known(&asked.headers, &current(&asked).await?.tag()) {
         return Err(failed("the message is one that `If-None-Match` rules out"));
     }
     let Some(tags) = wanted(&asked.headers) else {
-        let request = asked.request_with(&body, |_| {})?;
-        return Ok(calls::json(asked.call(asked.operation.function, &request).await?));
+        return Ok(calls::json(asked.call(asked.operation.function, &unconditional).await?));
     };
     if body.has("expected_revision") {
         return Err(Problem::invalid("`If-Match` and `expected_revision` are both given; give one of them"));

@@ -129,8 +129,8 @@ fn write(kind: Kind, value: &str, name: &str, into: &mut Fields) -> Option<()> {
         Kind::Signed => into.value(name, &value.parse::<i64>().ok().filter(|_| !value.starts_with('+'))?),
         Kind::Flag => into.value(name, &value.parse::<bool>().ok()?),
         Kind::Words => {
-            let words: Vec<&str> = if value.is_empty() { Vec::new() } else { value.split(',').collect() };
-            into.value(name, &words);
+            let words: Vec<&str> = value.split(',').collect();
+            into.value(name, (!value.is_empty()).then_some(&words)?);
         }
         Kind::Object => {
             let object = serde_json::from_str::<&RawValue>(value).ok()?;

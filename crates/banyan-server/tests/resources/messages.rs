@@ -147,6 +147,8 @@ fn a_message_has_a_tag_that_changes_with_it() {
     }
     assert_eq!(client.send("GET", &address, &[("if-none-match", &tag)], b"").status, 200);
     assert_eq!(put("*").status, 200);
+    let malformed = client.send("PUT", &address, &[("if-match", "\"elsewhere\"")], b"{}");
+    assert_eq!(malformed.refused(), refusal(400, "session/invalid_request"), "it is refused whatever its tag is");
     let not = client.send("PUT", &address, &[("if-none-match", "*")], content.as_bytes());
     assert_eq!(not.refused(), refusal(412, "http/precondition_failed"));
     assert_eq!(client.get(&format!("{address}?include_image_data=false")).header("etag"), None);

@@ -41,6 +41,7 @@ fn what_cannot_be_asked_is_refused() {
         "?q=a&since=1.5",
         "?q=a&nonsense=1",
         "?q=a&roles=nobody",
+        "?q=a&roles=",
         "?q=a&query=a",
     ] {
         let (status, code) = client.get(&format!("/v1/search{query}")).refused();
