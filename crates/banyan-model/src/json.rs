@@ -260,7 +260,7 @@ impl<T: JsonSchema> JsonSchema for Raw<T> {
 }
 
 /// For optional fields that are not an `Option`: an explicit `null` means the default, as omission does.
-pub(crate) fn null_as_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+pub fn null_as_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Default + Deserialize<'de>,
     D: Deserializer<'de>,

@@ -33,7 +33,7 @@ pub use event::{
 pub use event_filter::{CreatedConfig, EventFilter, MessageConfig, SessionConfig};
 pub use functions::*;
 pub use ids::{AttachmentId, CommitNo, EntryId, Position, Revision, Seq, SessionId};
-pub use json::{Json, LongText, Object, Raw};
+pub use json::{Json, LongText, Object, Raw, null_as_default};
 pub use json_text::quote_or_escape;
 pub use message::{
     AgentMessage, AssistantMessage, CustomMessage, ErrorKind, FunctionResultMessage, Role, StopReason, Usage,

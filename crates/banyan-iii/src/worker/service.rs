@@ -29,7 +29,7 @@ pub(super) struct Sessions {
     link: OnceLock<Arc<Link>>,
     open: Option<OpenStore>,
     /// The directory that the names of bridges are kept in.
-    names_in: Option<PathBuf>,
+    bridges_in: Option<PathBuf>,
     demand: Demand,
     /// What answers; nothing until the settings are known.
     runtime: RwLock<Option<Arc<Runtime>>>,
@@ -70,7 +70,7 @@ const LAST_CALLS: Duration = Duration::from_secs(10);
 
 impl Sessions {
     pub(super) fn new(engine: Engine, storage: &Storage) -> Arc<Self> {
-        let (open, names_in) = match storage {
+        let (open, bridges_in) = match storage {
             Storage::Configured { open, bridges_in } => (Some(Arc::clone(open)), bridges_in.clone()),
             Storage::Shared { .. } => (None, None),
         };
@@ -78,7 +78,7 @@ impl Sessions {
             engine,
             link: OnceLock::new(),
             open,
-            names_in,
+            bridges_in,
             demand: Demand::new(),
             runtime: RwLock::default(),
             settings: Mutex::default(),
@@ -107,7 +107,7 @@ impl Sessions {
 
     /// What a store that is built needs to know of this worker.
     pub(super) fn surroundings(&self, open: OpenStore) -> Surroundings {
-        Surroundings { open, engine: self.engine.clone(), names: self.names_in.as_deref().map(Names::of) }
+        Surroundings { open, engine: self.engine.clone(), names: self.bridges_in.as_deref().map(Names::of) }
     }
 
     /// Begins to answer, and says so to the engine.

@@ -1,8 +1,8 @@
 //! What a subscriber asks for, in the query of a stream or in a frame of a WebSocket. Whatever is not understood is refused.
 
-use banyan::model::{EventFilter, EventType, Object, Position, Role, SessionId};
+use banyan::model::{EventFilter, EventType, Object, Position, Role, SessionId, null_as_default};
 use banyan::{Start, Subscribe};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::problem::Problem;
 use crate::resources::pairs;
@@ -12,20 +12,16 @@ use crate::resources::pairs;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Asked {
     /// All six types when there is none.
-    #[serde(deserialize_with = "null_is_absent")]
+    #[serde(deserialize_with = "null_as_default")]
     types: Vec<EventType>,
     pub(crate) session_id: Option<SessionId>,
     roles: Option<Vec<Role>>,
     metadata: Option<Object>,
     after: Option<String>,
-    #[serde(deserialize_with = "null_is_absent")]
+    #[serde(deserialize_with = "null_as_default")]
     snapshot: bool,
-    #[serde(deserialize_with = "null_is_absent")]
+    #[serde(deserialize_with = "null_as_default")]
     pub(crate) deltas: bool,
-}
-
-fn null_is_absent<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(value: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
 const KEYS: &str = "type, session_id, roles, metadata, after, snapshot, deltas";

@@ -119,16 +119,24 @@ async fn append(asked: Asked) -> Result<Response, Problem> {
     }
     let body = Body::read(&asked.body)?;
     let request = asked.request_with(&body, |_| {})?;
-    let function = if body.has("messages") { "session::append-many" } else { "session::append" };
-    let known = fields_of(function);
-    let of_one = fields_of("session::append").iter().filter(|field| !known.iter().any(|it| it.name == field.name));
-    if let Some(field) = of_one.map(|field| &field.name).find(|name| body.has(name)) {
-        return Err(Problem::invalid(format!(
-            "`{field}` is about one entry, and `messages` are several; leave one out"
-        )));
-    }
+    let function = match body.has("messages") {
+        true => several(&body)?,
+        false => "session::append",
+    };
     let answer = asked.call(function, &request).await?;
     asked.answer(answer)
+}
+
+/// The function for several entries, which would pass over what is about one.
+fn several(body: &Body<'_>) -> Result<&'static str, Problem> {
+    const MANY: &str = "session::append-many";
+    let of_one = fields_of("session::append").iter().filter(|field| body.has(&field.name));
+    match of_one.map(|field| &field.name).find(|name| !fields_of(MANY).iter().any(|field| field.name == **name)) {
+        Some(field) => Err(Problem::invalid(format!(
+            "`{field}` is about one entry, and `messages` are several; leave one out"
+        ))),
+        None => Ok(MANY),
+    }
 }
 
 #[derive(Deserialize)]

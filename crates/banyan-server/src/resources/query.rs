@@ -128,10 +128,8 @@ fn write(kind: Kind, value: &str, name: &str, into: &mut Fields) -> Option<()> {
         Kind::Number => into.value(name, &value.parse::<u64>().ok().filter(|_| is_digits(value))?),
         Kind::Signed => into.value(name, &value.parse::<i64>().ok().filter(|_| !value.starts_with('+'))?),
         Kind::Flag => into.value(name, &value.parse::<bool>().ok()?),
-        Kind::Words => {
-            let words: Vec<&str> = value.split(',').collect();
-            into.value(name, (!value.is_empty()).then_some(&words)?);
-        }
+        Kind::Words if value.is_empty() => return None,
+        Kind::Words => into.value(name, &value.split(',').collect::<Vec<_>>()),
         Kind::Object => {
             let object = serde_json::from_str::<&RawValue>(value).ok()?;
             into.raw(name, Some(object.get()).filter(|text| text.starts_with('{'))?);

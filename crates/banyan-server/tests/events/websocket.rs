@@ -64,7 +64,7 @@ fn calls_and_several_subscriptions_share_a_connection() {
         let mut client = Client::open(&server, "").await;
         let created = client.ask(json!({"id": 1, "call": "session::ensure", "request": {"session_id": "b"}})).await;
         assert_eq!((&created["id"], &created["response"]["created"]), (&json!(1), &json!(true)));
-        let subscribed = client.ask(json!({"id": "all", "subscribe": {"after": "0"}})).await;
+        let subscribed = client.ask(json!({"id": "all", "subscribe": {"after": "0", "types": null, "deltas": null}})).await;
         assert_eq!(subscribed, json!({"id": "all", "subscribed": true}));
         for session in ["a", "b"] {
             let frame = client.next().await;
