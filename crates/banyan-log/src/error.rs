@@ -28,7 +28,31 @@ pub enum LogError {
         /// What the owner wrote about itself.
         owner: String,
     },
-    /// The disk said no.
+    /// A newer Banyan wrote something that this build does not understand. Nothing was changed.
+    #[error(
+        "{what} has format {format}, written by Banyan {written_by}; this Banyan ({}) knows format {supported} and changed \
+         nothing; use Banyan {written_by} or newer",
+        env!("CARGO_PKG_VERSION")
+    )]
+    Newer {
+        /// What is newer.
+        what: String,
+        /// The version that wrote it.
+        written_by: String,
+        /// Its format.
+        format: u32,
+        /// The newest format that this build knows.
+        supported: u32,
+    },
+    /// A file without which nothing else can be trusted is damaged. Nothing was changed.
+    #[error("{path}: {reason}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// The disk refused an operation.
     #[error("{doing}: {cause}")]
     Io {
         /// What was being done.

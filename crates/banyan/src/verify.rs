@@ -73,7 +73,10 @@ pub fn verify(dir: impl AsRef<Path>, progress: &dyn Progress) -> Result<Report, 
 /// The same on any disk.
 pub fn verify_on(disk: Arc<dyn Disk>, progress: &dyn Progress) -> Result<Report, OpenError> {
     // Before the log recovers, which takes what is damaged for what was never finished.
-    let oddities = inspect::write_ahead_log(disk.as_ref())?.into_iter().chain(inspect::journal(disk.as_ref())?);
+    let oddities = inspect::format(disk.as_ref())
+        .into_iter()
+        .chain(inspect::write_ahead_log(disk.as_ref())?)
+        .chain(inspect::journal(disk.as_ref())?);
     let mut findings: Vec<Finding> = oddities.map(|oddity| damage(oddity.path, None, oddity.reason)).collect();
     let (log, recovered) = FsLog::open(Arc::clone(&disk), banyan_log::Options::default())?;
     findings.extend(recovered.warnings.iter().map(|warning| {

@@ -1,6 +1,6 @@
 //! Looking at a directory without owning it: what `verify` needs beyond the session files.
 
-use super::{journal, layout, recovery, segment};
+use super::{format, journal, layout, recovery, segment};
 use crate::LogError;
 use crate::disk::Disk;
 
@@ -11,6 +11,11 @@ pub struct Oddity {
     pub path: String,
     /// What is wrong, in plain words.
     pub reason: String,
+}
+
+/// Checks the format file: both copies are whole and agree.
+pub fn format(disk: &dyn Disk) -> Vec<Oddity> {
+    format::faults(disk).into_iter().map(|(path, reason)| Oddity { path, reason }).collect()
 }
 
 /// Checks the write-ahead log: its segments follow one another and every frame in them is whole.

@@ -6,6 +6,8 @@ use banyan_model::SessionId;
 
 pub(crate) const STATE: &str = ".banyan";
 pub(crate) const LOCK: &str = ".banyan/lock";
+/// The format file and its second copy.
+pub(crate) const FORMATS: [&str; 2] = [".banyan/format", ".banyan/format.copy"];
 pub(crate) const WAL: &str = ".banyan/wal";
 pub(crate) const JOURNAL: &str = ".banyan/journal";
 pub(crate) const BLOBS: &str = ".banyan/blobs";

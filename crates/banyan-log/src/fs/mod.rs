@@ -10,6 +10,7 @@ mod committer;
 mod fds;
 mod files;
 mod finisher;
+mod format;
 mod frame;
 pub mod inspect;
 mod journal;
@@ -40,6 +41,7 @@ use shared::Shared;
 use crate::disk::{Disk, LockOutcome};
 use crate::{At, BlobHash, Commit, JournalEntry, LogError, Replay, Scanned, SessionLog};
 
+pub use format::{DirectoryId, NotADirectoryId};
 pub use recovery::Recovered;
 
 /// When an answer leaves.
@@ -94,6 +96,8 @@ impl FsLog {
     /// Takes the lock of a directory and puts back what its write-ahead log has.
     /// Commits are taken after [`start`](Self::start).
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Self, Recovered), LogError> {
+        // Before anything is touched: a newer directory stays as it is.
+        let format = format::check(disk.as_ref())?;
         let creating = LogError::io("making the data directory");
         disk.create_dir(layout::STATE).map_err(creating)?;
         let owner = format!("pid {}", std::process::id());
@@ -106,9 +110,12 @@ impl FsLog {
         }
         disk.sync_dir(layout::STATE).map_err(LogError::io("flushing the data directory"))?;
         disk.sync_dir("").map_err(LogError::io("flushing the data directory"))?;
+        let mut warnings = Vec::new();
+        let directory = format::settle(disk.as_ref(), format, &mut warnings)?;
         let fds = Arc::new(Fds::new(Arc::clone(&disk), options.open_files));
-        let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock));
-        let recovered = recovery::recover(&shared)?;
+        let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock, directory));
+        let mut recovered = recovery::recover(&shared)?;
+        recovered.warnings.splice(..0, warnings);
         let bases = shared.disk.list(layout::BASES).map_err(LogError::io("listing bases"))?;
         shared
             .retained
@@ -163,6 +170,11 @@ impl FsLog {
 
     fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of the directory, which everything that is derived from it names.
+    pub fn directory_id(&self) -> DirectoryId {
+        self.shared.directory
     }
 
     /// Makes sure that commit numbers go on after this one, which some other witness has seen.

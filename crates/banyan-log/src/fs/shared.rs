@@ -12,6 +12,7 @@ use super::checkpoint::Sealed;
 use super::committer::Item;
 use super::files::Files;
 use super::finisher::Finisher;
+use super::format::DirectoryId;
 use super::lazy_file::LazyFile;
 use super::replay::Bookmarks;
 use super::segment::Segment;
@@ -23,6 +24,7 @@ use crate::{LogError, Removal};
 pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) options: Options,
+    pub(crate) directory: DirectoryId,
     pub(crate) files: Files,
     pub(crate) blobs: Blobs,
     /// The last commit that is safe and visible.
@@ -80,7 +82,13 @@ const MOST_SEALED: u64 = 2;
 const FEW_BYTES: u64 = 1 << 20;
 
 impl Shared {
-    pub(crate) fn new(disk: Arc<dyn Disk>, options: Options, files: Files, lock: LockGuard) -> Self {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        options: Options,
+        files: Files,
+        lock: LockGuard,
+        directory: DirectoryId,
+    ) -> Self {
         let upkeep = Upkeep {
             dirty: HashMap::new(),
             sealed: Vec::new(),
@@ -93,6 +101,7 @@ impl Shared {
         Self {
             disk,
             options,
+            directory,
             files,
             blobs: Blobs::default(),
             head: AtomicU64::new(0),
