@@ -65,4 +65,8 @@ impl Disk for Frail {
     fn lock(&self, path: &str, owner: &str) -> io::Result<LockOutcome> {
         self.disk.lock(path, owner)
     }
+
+    fn lock_unchanged(&self, path: &str) -> io::Result<LockOutcome> {
+        self.disk.lock_unchanged(path)
+    }
 }

@@ -17,7 +17,7 @@ use std::mem;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::{Disk, DiskFile, Listed, LockGuard, LockOutcome};
+use super::{Disk, DiskFile, HeldLock, Listed, LockGuard, LockOutcome};
 use bytes::Bytes;
 use file::MemFile;
 use inode::Inode;
@@ -283,14 +283,25 @@ impl Disk for MemDisk {
             return Ok(LockOutcome::Taken(holder.clone()));
         }
         locks.insert(path.to_owned(), owner.to_owned());
-        let held = HeldLock(self.0.clone(), path.to_owned());
+        let held = MemLock(self.0.clone(), path.to_owned());
         Ok(LockOutcome::Held(LockGuard(Box::new(held))))
+    }
+
+    fn lock_unchanged(&self, path: &str) -> io::Result<LockOutcome> {
+        self.lock(path, "")
     }
 }
 
-struct HeldLock(Arc<Shared>, String);
+/// Held until it is dropped.
+struct MemLock(Arc<Shared>, String);
 
-impl Drop for HeldLock {
+impl HeldLock for MemLock {
+    fn check(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for MemLock {
     fn drop(&mut self) {
         lock(&self.0.locks).remove(&self.1);
     }

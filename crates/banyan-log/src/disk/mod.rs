@@ -6,12 +6,14 @@
 
 mod mem;
 mod os;
+mod overlay;
 
 use std::io;
 use std::sync::Arc;
 
 pub use mem::{Fate, MemDisk, Mishap, Moment};
 pub use os::OsDisk;
+pub use overlay::Overlay;
 
 /// A directory tree that holds one store.
 pub trait Disk: Send + Sync + 'static {
@@ -38,6 +40,8 @@ pub trait Disk: Send + Sync + 'static {
     fn sync_all(&self) -> io::Result<()>;
     /// Takes the exclusive lock of the store, writing `owner` into the lock file, or says who holds it.
     fn lock(&self, path: &str, owner: &str) -> io::Result<LockOutcome>;
+    /// Takes the same lock without changing anything on the disk. A lock file that does not exist is not created.
+    fn lock_unchanged(&self, path: &str) -> io::Result<LockOutcome>;
 }
 
 /// An open file.
@@ -75,7 +79,7 @@ pub struct Stat {
     pub modified: u64,
 }
 
-/// What came of asking for the lock.
+/// The result of taking the lock.
 pub enum LockOutcome {
     /// Ours until the guard is dropped.
     Held(LockGuard),
@@ -83,5 +87,25 @@ pub enum LockOutcome {
     Taken(String),
 }
 
-/// Gives the lock back when dropped.
-pub struct LockGuard(#[allow(dead_code)] pub(crate) Box<dyn std::any::Any + Send + Sync>);
+/// The lock of a store, released when this is dropped.
+pub struct LockGuard(pub(crate) Box<dyn HeldLock>);
+
+impl LockGuard {
+    /// Fails if the lock no longer keeps other processes out, because its file was removed or replaced.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.0.check()
+    }
+}
+
+/// See [`LockGuard`].
+pub(crate) trait HeldLock: Send + Sync {
+    /// See [`LockGuard::check`].
+    fn check(&self) -> io::Result<()>;
+}
+
+/// A lock on nothing, for a directory that nobody can own yet.
+impl HeldLock for () {
+    fn check(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -4,12 +4,12 @@
 //! The tree is expected to lie on one file system.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Disk, DiskFile, Listed, LockGuard, LockOutcome, Stat};
+use super::{Disk, DiskFile, HeldLock, Listed, LockGuard, LockOutcome, Stat};
 
 /// A directory of the operating system's file system.
 pub struct OsDisk {
@@ -170,14 +170,137 @@ impl Disk for OsDisk {
             fs::create_dir_all(parent)?;
         }
         let file = open_or_create(&path)?;
+        let outcome = OsLock::take(&self.root, path, file)?;
+        if let Some(lock) = &outcome.0 {
+            write_owner(&lock.file(), owner)?;
+        }
+        Ok(outcome.into())
+    }
+
+    fn lock_unchanged(&self, path: &str) -> io::Result<LockOutcome> {
+        let path = self.at(path)?;
+        match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => Ok(OsLock::take(&self.root, path, file)?.into()),
+            Err(error) if is_missing(&error) => match OsLock::take_root(&self.root) {
+                Ok(root) => Ok(LockOutcome::Held(LockGuard(Box::new(RootLock(root))))),
+                Err(TryLockError::WouldBlock) => Ok(LockOutcome::Taken(String::new())),
+                Err(TryLockError::Error(error)) => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The lock file, and the directory itself, so that removing the lock file lets nobody else in.
+struct OsLock {
+    path: PathBuf,
+    file: Mutex<File>,
+    /// `None` where the system locks no directories.
+    root: Option<File>,
+}
+
+/// The directory alone, where there is no lock file.
+struct RootLock(#[allow(dead_code, reason = "held until it is dropped")] Option<File>);
+
+/// A lock, or what its holder wrote.
+struct Outcome(Option<OsLock>, String);
+
+impl From<Outcome> for LockOutcome {
+    fn from(outcome: Outcome) -> Self {
+        match outcome.0 {
+            Some(lock) => Self::Held(LockGuard(Box::new(lock))),
+            None => Self::Taken(outcome.1),
+        }
+    }
+}
+
+impl OsLock {
+    fn take(root: &Path, path: PathBuf, file: File) -> io::Result<Outcome> {
         match file.try_lock() {
-            Ok(()) => {
-                write_owner(&file, owner)?;
-                Ok(LockOutcome::Held(LockGuard(Box::new(file))))
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(Outcome(None, read_owner(&file))),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        match Self::take_root(root) {
+            Ok(root) => {
+                let lock = Self { path, file: Mutex::new(file), root };
+                // Between opening and locking it another process may have replaced the file.
+                lock.check()?;
+                Ok(Outcome(Some(lock), String::new()))
             }
-            Err(TryLockError::WouldBlock) => Ok(LockOutcome::Taken(read_owner(file))),
+            Err(TryLockError::WouldBlock) => {
+                let owner = "whose lock file was removed".to_owned();
+                Ok(Outcome(None, owner))
+            }
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    fn file(&self) -> MutexGuard<'_, File> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(unix)]
+    fn take_root(root: &Path) -> Result<Option<File>, TryLockError> {
+        let root = match File::open(root) {
+            Ok(root) => root,
+            Err(error) if is_missing(&error) => return Ok(None),
+            Err(error) => return Err(TryLockError::Error(error)),
+        };
+        match root.try_lock() {
+            Ok(()) => Ok(Some(root)),
+            Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
+            // Some network file systems lock files only.
+            Err(TryLockError::Error(_)) => Ok(None),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn take_root(_root: &Path) -> Result<Option<File>, TryLockError> {
+        Ok(None)
+    }
+}
+
+impl HeldLock for RootLock {
+    fn check(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl HeldLock for OsLock {
+    /// Puts a missing lock file back while the directory itself is locked.
+    #[cfg(unix)]
+    fn check(&self) -> io::Result<()> {
+        use std::os::unix::fs::MetadataExt;
+        let mut file = self.file();
+        let ours = file.metadata()?;
+        match fs::metadata(&self.path) {
+            Ok(found) if (found.dev(), found.ino()) == (ours.dev(), ours.ino()) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if is_missing(&error) => {}
+            Err(error) => return Err(error),
+        }
+        if self.root.is_none() {
+            return Err(io::Error::other(
+                "it was removed or replaced, so another process may write to the directory",
+            ));
+        }
+        let found = open_or_create(&self.path)?;
+        match found.try_lock() {
+            Ok(()) => {
+                write_owner(&found, &read_owner(&file))?;
+                *file = found;
+                Ok(())
+            }
+            Err(TryLockError::WouldBlock) => Err(io::Error::other("another process replaced it")),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// A locked file can be neither removed nor replaced here.
+    #[cfg(not(unix))]
+    fn check(&self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -256,10 +379,10 @@ fn write_owner(file: &File, owner: &str) -> io::Result<()> {
     }
 }
 
-fn read_owner(mut file: File) -> String {
-    let mut text = Vec::new();
-    match file.read_to_end(&mut text) {
-        Ok(_) => String::from_utf8_lossy(&text).trim().to_owned(),
+fn read_owner(file: &File) -> String {
+    let mut text = [0; 256];
+    match read_some(file, 0, &mut text) {
+        Ok(read) => String::from_utf8_lossy(&text[..read]).trim().to_owned(),
         Err(_) => String::new(),
     }
 }

@@ -237,3 +237,36 @@ fn given_a_link_to_a_directory_when_listed_then_it_is_a_directory() {
 
     assert_eq!(listed(&disk, ""), [name("link", true), name("real", true)]);
 }
+
+/// The lock is on the directory, too: a lock file that was removed lets nobody else in, and the owner puts it back.
+#[cfg(unix)]
+#[test]
+fn removing_the_lock_file_lets_nobody_else_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = || OsDisk::new(dir.path().to_owned());
+    let LockOutcome::Held(guard) = disk().lock(".banyan/lock", "pid 1").unwrap() else { panic!("it is free") };
+    std::fs::remove_file(dir.path().join(".banyan/lock")).unwrap();
+    assert!(matches!(disk().lock(".banyan/lock", "pid 2").unwrap(), LockOutcome::Taken(_)));
+    guard.check().unwrap();
+    let LockOutcome::Taken(owner) = disk().lock(".banyan/lock", "pid 3").unwrap() else { panic!("it is taken") };
+    assert_eq!(owner, "pid 1");
+    drop(guard);
+    assert!(matches!(disk().lock(".banyan/lock", "pid 4").unwrap(), LockOutcome::Held(_)));
+}
+
+/// A check must not leave a trace: the lock file keeps what its last owner wrote, and is not created.
+#[test]
+fn a_lock_that_changes_nothing_keeps_others_out_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = || OsDisk::new(dir.path().to_owned());
+    let LockOutcome::Held(guard) = disk().lock_unchanged(".banyan/lock").unwrap() else { panic!("it is free") };
+    assert!(!dir.path().join(".banyan").exists());
+    drop(guard);
+    drop(disk().lock(".banyan/lock", "pid 1").unwrap());
+    let LockOutcome::Held(guard) = disk().lock_unchanged(".banyan/lock").unwrap() else { panic!("it is free") };
+    assert!(
+        matches!(disk().lock(".banyan/lock", "pid 2").unwrap(), LockOutcome::Taken(owner) if owner == "pid 1")
+    );
+    drop(guard);
+    assert_eq!(std::fs::read_to_string(dir.path().join(".banyan/lock")).unwrap(), "pid 1");
+}

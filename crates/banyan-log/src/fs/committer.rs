@@ -351,6 +351,7 @@ impl Committer {
             return Ok(());
         }
         self.shared.wait_for_checkpoints()?;
+        self.shared.check_ownership()?;
         if let Some(old) = &self.segment
             && self.unflushed
         {

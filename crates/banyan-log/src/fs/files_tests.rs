@@ -46,6 +46,9 @@ impl Disk for Interrupted {
     fn lock(&self, path: &str, owner: &str) -> io::Result<LockOutcome> {
         self.disk.lock(path, owner)
     }
+    fn lock_unchanged(&self, path: &str) -> io::Result<LockOutcome> {
+        self.disk.lock_unchanged(path)
+    }
 }
 
 /// Files on a disk where there is `path`, and what happens when it is opened.

@@ -144,6 +144,16 @@ impl Shared {
         self.settled.notify_all();
     }
 
+    /// Fails, and ends writing, if another process may own the directory by now.
+    pub(crate) fn check_ownership(&self) -> Result<(), LogError> {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Err(error)) = lock.as_ref().map(LockGuard::check) else { return Ok(()) };
+        drop(lock);
+        let reason = format!("{}: {error}", layout::LOCK);
+        self.poison(&reason);
+        Err(LogError::Poisoned(reason))
+    }
+
     /// The journal file that a commit goes to.
     pub(crate) fn journal_file(&self, commit: CommitNo) -> Arc<LazyFile> {
         let first = journal::file_of(commit);
