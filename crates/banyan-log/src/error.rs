@@ -16,6 +16,16 @@ pub enum LogError {
     /// The log was closed.
     #[error("the store is shutting down; nothing was written")]
     Closed,
+    /// A session's file is damaged, so nothing is written to it. Reading goes on as far as it can.
+    #[error("{path} {reason}, so the session is read-only; {advice}")]
+    ReadOnly {
+        /// The session's file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do.
+        advice: String,
+    },
     /// The session has moved on since the caller looked.
     #[error("the session is at record {} by now", actual.0)]
     Conflict {

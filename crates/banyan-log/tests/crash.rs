@@ -147,7 +147,8 @@ fn workload(driver: &mut Driver) -> Result<(), LogError> {
 
 fn check(driver: &Driver, disk: &MemDisk, fate: Fate, cut: u64) {
     let found = disk.after_crash(fate);
-    let (log, _) = FsLog::open(Arc::new(found), options()).unwrap();
+    let (log, recovered) = FsLog::open(Arc::new(found), options()).unwrap();
+    assert_eq!(recovered.lost, [], "cut at {cut}, {fate:?}: a power cut is no damage");
     for at in 0..3 {
         let kept = contents(&log, at);
         let acknowledged = &driver.acknowledged[at];

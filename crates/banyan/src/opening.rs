@@ -109,7 +109,7 @@ impl Store {
     }
 
     fn catch_up(self: &Arc<Self>, recovered: &Recovered, rebuild: bool) -> Result<(), OpenError> {
-        for warning in &recovered.warnings {
+        for warning in recovered.warnings.iter().chain(&recovered.notes) {
             self.warn(warning);
         }
         let compared = if rebuild { self.rebuild_catalogue() } else { self.reconcile(recovered) };

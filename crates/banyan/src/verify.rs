@@ -1,13 +1,13 @@
 //! Reading everything there is, and saying what is wrong with it.
 //!
-//! What the write-ahead log still has is taken into account, as when the store is opened; no session file is changed.
+//! What the write-ahead log still has is taken into account, as when the store is opened. Nothing is changed.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use banyan_core::names;
-use banyan_log::disk::{Disk, OsDisk};
+use banyan_log::disk::{Disk, OsDisk, Overlay};
 use banyan_log::{At, FsLog, LogError, SessionLog, inspect};
 use banyan_model::SessionId;
 
@@ -72,17 +72,21 @@ pub fn verify(dir: impl AsRef<Path>, progress: &dyn Progress) -> Result<Report, 
 
 /// The same on any disk.
 pub fn verify_on(disk: Arc<dyn Disk>, progress: &dyn Progress) -> Result<Report, OpenError> {
-    // Before the log recovers, which takes what is damaged for what was never finished.
-    let oddities = inspect::format(disk.as_ref())
-        .into_iter()
-        .chain(inspect::write_ahead_log(disk.as_ref())?)
-        .chain(inspect::journal(disk.as_ref())?);
+    // What recovery would change is seen, and nothing is written.
+    let disk: Arc<dyn Disk> = Arc::new(Overlay::new(disk));
+    let oddities = inspect::format(disk.as_ref()).into_iter().chain(inspect::journal(disk.as_ref())?);
     let mut findings: Vec<Finding> = oddities.map(|oddity| damage(oddity.path, None, oddity.reason)).collect();
     let (log, recovered) = FsLog::open(Arc::clone(&disk), banyan_log::Options::default())?;
     findings.extend(recovered.warnings.iter().map(|warning| {
         let (file, reason) = warning.split_once(": ").unwrap_or(("the write-ahead log", warning));
         damage(file.to_owned(), None, reason.to_owned())
     }));
+    for oddity in inspect::known_damage(disk.as_ref())? {
+        // What recovery just found is in its warnings, too.
+        if !findings.iter().any(|finding| finding.file == oddity.path && finding.reason == oddity.reason) {
+            findings.push(damage(oddity.path, None, oddity.reason));
+        }
+    }
     let store = Store::for_reading(log, Options::default())?;
     let mut check =
         Check { store, disk, report: Report { findings, ..Report::default() }, good_blobs: HashMap::new() };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use banyan_model::CommitNo;
 
 use super::lazy_file::LazyFile;
+use super::recovery::SET_ASIDE;
 use super::segment::Segment;
 use super::shared::Shared;
 use super::{journal, layout, replay};
@@ -21,6 +22,8 @@ pub(crate) struct Sealed {
     pub(crate) through: CommitNo,
     /// How large its file is.
     pub(crate) size: u64,
+    /// Commits in it cannot be read: its file is kept.
+    pub(crate) damaged: bool,
 }
 
 /// From so many dirty files on, one flush of the whole file system is cheaper than one of each.
@@ -77,10 +80,13 @@ impl Shared {
             }
             return Err(error);
         }
+        self.register_flushed(&dirty)?;
         let Some(through) = sealed.last().map(|sealed| sealed.through) else { return Ok(()) };
         if let Some(hook) = self.before_drop.get() {
             hook(through)?;
         }
+        let ids: Vec<u64> = sealed.iter().map(|sealed| sealed.segment).collect();
+        self.live.end(self.disk.as_ref(), &ids)?;
         for sealed in &sealed {
             let path = layout::segment(sealed.segment);
             self.drop_segment(sealed, &path).map_err(LogError::io(format!("dropping {path}")))?;
@@ -92,6 +98,10 @@ impl Shared {
     /// Lets go of a segment, or keeps its file for a later one. Segments go in order and each is gone for good before the
     /// next, so that a segment which is missing between others can only be damage.
     fn drop_segment(&self, sealed: &Sealed, path: &str) -> io::Result<()> {
+        if sealed.damaged {
+            self.disk.rename(path, &format!("{path}{SET_ASIDE}"))?;
+            return self.disk.sync_dir(layout::WAL);
+        }
         let reuse = {
             let mut upkeep = self.upkeep();
             let wanted = self.options.background && upkeep.ready.is_none() && !upkeep.stop;
@@ -111,6 +121,16 @@ impl Shared {
         if let Some(file) = self.disk.open(&new)? {
             self.upkeep().ready = Some(Segment { id, file, size: sealed.size, at: 0 });
         }
+        Ok(())
+    }
+
+    /// Notes in the register what was just flushed.
+    fn register_flushed(&self, flushed: &[Arc<LazyFile>]) -> Result<(), LogError> {
+        let live = |file: &&Arc<LazyFile>| layout::stem(file.path()).is_some_and(|stem| !stem.contains('/'));
+        let sessions: Vec<&Arc<LazyFile>> = flushed.iter().filter(live).filter(|file| file.exists()).collect();
+        let lines = sessions.iter().map(|file| (file.path().to_owned(), file.registered())).collect();
+        self.register.note(self.disk.as_ref(), self.directory, lines)?;
+        sessions.iter().for_each(|file| file.forget_beginning());
         Ok(())
     }
 

@@ -70,6 +70,7 @@ impl Queued {
 /// The file that a session is in. Every commit asks for it, so words for an error are found when there is one.
 fn file_of(shared: &Shared, session: &SessionId) -> Result<Arc<LazyFile>, LogError> {
     let path = layout::session(session);
+    shared.damaged.refuse(&path)?;
     shared.files.ensure(&path).map_err(|error| LogError::io(format!("opening {path}"))(error))
 }
 
@@ -103,6 +104,10 @@ pub(crate) struct Committer {
     segment: Option<Segment>,
     buffer: Vec<u8>,
     unflushed: bool,
+    /// Nothing was flushed to the segment yet.
+    first_batch: bool,
+    /// The last commit that was flushed.
+    flushed: CommitNo,
     /// So many commits are told without the finisher.
     few: usize,
 }
@@ -127,7 +132,9 @@ impl Committer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let few = if cores > 2 { FEW } else { FEW_ON_TWO_CORES };
-        Self { shared, segment: None, buffer: Vec::new(), unflushed: false, few }
+        // What is in files when the committer starts was flushed by the checkpoint before.
+        let flushed = shared.head();
+        Self { shared, segment: None, buffer: Vec::new(), unflushed: false, first_batch: true, flushed, few }
     }
 
     /// Works until the log is closed and everything queued is answered.
@@ -141,7 +148,12 @@ impl Committer {
         self.settle();
         self.shared.finisher.end();
         if let Some(segment) = self.segment.take() {
-            self.shared.seal(Sealed { segment: segment.id, through: self.shared.head(), size: segment.size });
+            self.shared.seal(Sealed {
+                segment: segment.id,
+                through: self.shared.head(),
+                size: segment.size,
+                damaged: false,
+            });
         }
         self.shared.upkeep().stop = true;
         self.shared.wanted.notify_all();
@@ -197,7 +209,8 @@ impl Committer {
             return Err(error);
         }
         let prepared = self.prepare(self.ready(batch));
-        if let Err(error) = self.write(synced) {
+        let last = prepared.last().map_or_else(|| self.shared.head(), |prepared| prepared.commit);
+        if let Err(error) = self.write(synced, last) {
             self.shared.poison(&error.to_string());
             let refusal = LogError::Poisoned(error.to_string());
             for prepared in prepared {
@@ -268,6 +281,9 @@ impl Committer {
             let commit = CommitNo(next);
             next += 1;
             let mut frame = FrameWriter::begin(&mut self.buffer, segment.id, commit);
+            if prepared.is_empty() {
+                frame.push(&Op::Flushed { through: self.flushed });
+            }
             let mut writes = Vec::with_capacity(queued.writes.len());
             let mut entry = None;
             for (file, write) in &queued.writes {
@@ -304,7 +320,7 @@ impl Committer {
         prepared
     }
 
-    fn write(&mut self, synced: bool) -> Result<(), LogError> {
+    fn write(&mut self, synced: bool, last: CommitNo) -> Result<(), LogError> {
         let Some(segment) = &mut self.segment else { return Ok(()) };
         if !self.buffer.is_empty() {
             let writing = LogError::io("writing to the write-ahead log");
@@ -314,7 +330,12 @@ impl Committer {
         }
         if synced && self.unflushed {
             segment.file.sync().map_err(LogError::io("flushing the write-ahead log"))?;
+            if std::mem::take(&mut self.first_batch) {
+                // Only a witness: without it the flush holds all the same.
+                let _ = self.shared.live.begun(self.shared.disk.as_ref(), segment.id);
+            }
             self.unflushed = false;
+            self.flushed = last;
         }
         Ok(())
     }
@@ -337,7 +358,7 @@ impl Committer {
     /// Takes away the file of a session that ends with a commit.
     fn remove(&self, prepared: &Prepared) {
         if let Some((file, removal)) = &prepared.queued.removal
-            && let Err(error) = self.shared.remove_session(file, removal)
+            && let Err(error) = self.shared.remove_session(file, removal, prepared.commit)
         {
             // The commit is safe in the log, but the directory is not as it should be.
             self.shared.poison(&error.to_string());
@@ -361,12 +382,25 @@ impl Committer {
                 return Err(LogError::Poisoned(error.to_string()));
             }
             self.unflushed = false;
+            self.flushed = self.shared.head();
         }
         let next = self.shared.next_segment(rounded(need))?;
+        // Before anything in it is acknowledged, so that a segment that goes missing is missed.
+        let disk = self.shared.disk.as_ref();
+        if let Err(error) = self.shared.live.begin(disk, &next, CommitNo(self.shared.head().0 + 1)) {
+            let _ = disk.remove(&layout::segment(next.id));
+            return Err(error);
+        }
         // A checkpoint drops what the catalogue has noted, and noting is part of telling.
         self.settle();
+        self.first_batch = true;
         if let Some(old) = self.segment.replace(next) {
-            self.shared.seal(Sealed { segment: old.id, through: self.shared.head(), size: old.size });
+            self.shared.seal(Sealed {
+                segment: old.id,
+                through: self.shared.head(),
+                size: old.size,
+                damaged: false,
+            });
         }
         Ok(())
     }

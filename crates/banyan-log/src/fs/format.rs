@@ -11,8 +11,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::layout;
+use super::recovery::Recovered;
 use super::segment::read_all;
+use super::{checked_line, layout};
 use crate::LogError;
 use crate::disk::Disk;
 
@@ -111,26 +112,26 @@ fn without_valid(disk: &dyn Disk, copies: &[(&'static str, Copy); 2]) -> Result<
 }
 
 /// Writes what [`check`] found missing. To be called by the owner of the directory. A disk without room is no reason to fail.
-pub(crate) fn settle(disk: &dyn Disk, found: Found, warnings: &mut Vec<String>) -> Result<DirectoryId, LogError> {
+pub(crate) fn settle(disk: &dyn Disk, found: Found, said: &mut Recovered) -> Result<DirectoryId, LogError> {
     let id = match found.id {
         Some(id) => id,
         None => DirectoryId::random()?,
     };
-    let text = found.text.unwrap_or_else(|| encode(&Format::of(id)));
+    let text = found.text.unwrap_or_else(|| checked_line::encode(&Format::of(id)));
     for (path, reason) in &found.stale {
         if found.id.is_some() {
-            warnings.push(format!("{path}: {reason}; rewritten from the other copy"));
+            said.warnings.push(format!("{path}: {reason}; rewritten from the other copy"));
         }
         match write_copy(disk, path, &text) {
             Ok(()) => {}
             Err(error) if found.id.is_some() || crate::error::is_full(&error) => {
-                warnings.push(format!("{path}: cannot be written: {error}"));
+                said.warnings.push(format!("{path}: cannot be written: {error}"));
             }
             Err(error) => return Err(LogError::io(format!("writing {path}"))(error)),
         }
     }
     if found.taken_over {
-        warnings.push(format!("this directory had no format file; it is format {FORMAT} from now on"));
+        said.notes.push(format!("this directory had no format file; it is format {FORMAT} from now on"));
     }
     Ok(id)
 }
@@ -170,25 +171,8 @@ fn read_copy(disk: &dyn Disk, path: &str) -> Copy {
     }
 }
 
-const CRC: &[u8] = b",\"crc\":\"";
-
-fn encode(format: &Format) -> Vec<u8> {
-    let mut text = serde_json::to_vec(format).unwrap_or_default();
-    text.pop();
-    let crc = crc32c::crc32c(&text);
-    text.extend_from_slice(CRC);
-    text.extend_from_slice(format!("{crc:08x}\"}}\n").as_bytes());
-    text
-}
-
 fn decode(bytes: &[u8]) -> Option<Format> {
-    let end = memchr::memmem::rfind(bytes, CRC)?;
-    let (covered, rest) = bytes.split_at(end);
-    let digits = rest.strip_prefix(CRC)?.strip_suffix(b"\"}\n")?;
-    if digits != format!("{:08x}", crc32c::crc32c(covered)).as_bytes() {
-        return None;
-    }
-    let format: Format = serde_json::from_slice(&[covered, b"}"].concat()).ok()?;
+    let format: Format = checked_line::decode(bytes)?;
     // What a newer build says of itself is only its numbers.
     let ours = format.read_by <= FORMAT && format.write_by <= FORMAT;
     (!ours || format.directory.parse::<DirectoryId>().is_ok()).then_some(format)

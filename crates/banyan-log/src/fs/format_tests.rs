@@ -11,13 +11,19 @@ fn opened() -> (MemDisk, DirectoryId) {
 }
 
 fn open(disk: &MemDisk) -> (DirectoryId, Vec<String>) {
-    let mut warnings = Vec::new();
-    let id = settle(disk, check(disk).unwrap(), &mut warnings).unwrap();
-    (id, warnings)
+    let mut said = Recovered::default();
+    let id = settle(disk, check(disk).unwrap(), &mut said).unwrap();
+    (id, [said.warnings, said.notes].concat())
 }
 
 fn newer(read_by: u32, write_by: u32) -> Vec<u8> {
-    encode(&Format { format: 9, read_by, write_by, directory: "new form".into(), banyan: "9.9.9".into() })
+    checked_line::encode(&Format {
+        format: 9,
+        read_by,
+        write_by,
+        directory: "new form".into(),
+        banyan: "9.9.9".into(),
+    })
 }
 
 #[test]
@@ -78,8 +84,13 @@ fn a_newer_directory_is_refused_by_its_number_and_says_who_wrote_it() {
 fn a_newer_format_that_this_build_may_write_is_opened() {
     let disk = MemDisk::new();
     let id = "00112233445566778899aabbccddeeff";
-    let text =
-        encode(&Format { format: 9, read_by: 1, write_by: 1, directory: id.into(), banyan: "9.9.9".into() });
+    let text = checked_line::encode(&Format {
+        format: 9,
+        read_by: 1,
+        write_by: 1,
+        directory: id.into(),
+        banyan: "9.9.9".into(),
+    });
     disk.write_file(layout::FORMATS[0], &text);
     let (found, _) = open(&disk);
     assert_eq!(found.to_string(), id);

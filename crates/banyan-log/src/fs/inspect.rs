@@ -1,6 +1,7 @@
 //! Looking at a directory without owning it: what `verify` needs beyond the session files.
 
-use super::{format, journal, layout, recovery, segment};
+use super::recovery::{Log, SET_ASIDE};
+use super::{damage_log, format, journal, layout, segment};
 use crate::LogError;
 use crate::disk::Disk;
 
@@ -18,27 +19,20 @@ pub fn format(disk: &dyn Disk) -> Vec<Oddity> {
     format::faults(disk).into_iter().map(|(path, reason)| Oddity { path, reason }).collect()
 }
 
-/// Checks the write-ahead log: its segments follow one another and every frame in them is whole.
-pub fn write_ahead_log(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
-    let mut oddities = Vec::new();
-    let segments = recovery::segments(disk)?;
-    let mut next = None;
-    for (header, bytes, path) in &segments.used {
-        if let Some(next) = next
-            && header.first_commit.0 != next
-        {
-            let reason = format!("starts at commit {}, but commit {next} should follow", header.first_commit.0);
-            oddities.push(Oddity { path: path.clone(), reason });
-        }
-        let mut last = header.first_commit.0.saturating_sub(1);
-        let used = segment::frames(bytes, *header, &mut |frame| last = frame.commit.0);
-        if let Some(commit) = segment::frame_after(bytes, used, *header) {
-            let reason = format!("commit {} is damaged, for commit {commit} follows it", last.saturating_add(1));
-            oddities.push(Oddity { path: path.clone(), reason });
-        }
-        next = Some(last.saturating_add(1));
-    }
-    Ok(oddities)
+/// What was lost of the write-ahead log and is known for good, and segments that are kept because they cannot be read.
+pub fn known_damage(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
+    let (lost, unreadable) = damage_log::read(disk)?;
+    let lost = lost.iter().map(|lost| Oddity { path: lost.segment.clone(), reason: lost.sentence() });
+    let unreadable = unreadable.into_iter().map(|line| Oddity {
+        path: layout::DAMAGE.to_owned(),
+        reason: format!("line {line} is damaged: what it says of earlier damage is lost"),
+    });
+    let listed = disk.list(layout::WAL).map_err(LogError::io("listing the write-ahead log"))?;
+    let kept = listed.into_iter().filter(|listed| listed.name.ends_with(SET_ASIDE)).map(|listed| Oddity {
+        path: format!("{}/{}", layout::WAL, listed.name),
+        reason: "a damaged segment of the write-ahead log, kept; commits that only it had are lost".to_owned(),
+    });
+    Ok(lost.chain(unreadable).chain(kept).collect())
 }
 
 /// Checks the journal: every entry is whole, and commits follow one another.
@@ -57,7 +51,7 @@ pub fn journal(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
             rest = rest.get(len..).unwrap_or_default();
         }
         // The end may be unwritten still: the write-ahead log has it then.
-        if !rest.is_empty() && !recovery::segments(disk)?.used.is_empty() {
+        if !rest.is_empty() && !Log::read(disk)?.used.is_empty() {
             continue;
         }
         if !rest.is_empty() {

@@ -9,6 +9,12 @@ pub(crate) const LOCK: &str = ".banyan/lock";
 /// The format file and its second copy.
 pub(crate) const FORMATS: [&str; 2] = [".banyan/format", ".banyan/format.copy"];
 pub(crate) const WAL: &str = ".banyan/wal";
+/// Which segments are in use.
+pub(crate) const LIVE: &str = ".banyan/wal/live";
+/// How long each session file was when it was flushed.
+pub(crate) const REGISTER: &str = ".banyan/files";
+/// What was lost, for good.
+pub(crate) const DAMAGE: &str = ".banyan/damage.log";
 pub(crate) const JOURNAL: &str = ".banyan/journal";
 pub(crate) const BLOBS: &str = ".banyan/blobs";
 pub(crate) const BASES: &str = ".banyan/bases";
@@ -35,6 +41,12 @@ pub(crate) fn base(born: Born) -> String {
 /// The stem of a session file's name, or `None` for other files.
 pub(crate) fn stem(file_name: &str) -> Option<&str> {
     file_name.strip_suffix(SUFFIX)
+}
+
+/// Whether a path is that of a session's file, live or kept for forks.
+pub(crate) fn is_session_file(path: &str) -> bool {
+    let name = path.strip_prefix(BASES).and_then(|rest| rest.strip_prefix('/')).unwrap_or(path);
+    !name.contains('/') && stem(name).is_some()
 }
 
 pub(crate) fn segment(id: u64) -> String {

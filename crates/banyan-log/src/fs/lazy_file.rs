@@ -13,6 +13,7 @@ use banyan_model::{CommitNo, EntryId, Seq};
 
 use super::fds::Fds;
 use super::frame::{FrameWriter, Op};
+use super::register::RegisteredFile;
 use crate::{Growth, Piece, Written};
 
 /// See the module.
@@ -42,6 +43,12 @@ struct Inner {
     gone: bool,
     /// In the set of files that the next checkpoint must flush.
     dirty: bool,
+    /// The last commit with bytes here.
+    last_commit: CommitNo,
+    /// What is in the file: up to where, and up to which commit.
+    in_file: (u64, CommitNo),
+    /// The first line of a fork's file that is new.
+    begins: Option<String>,
     /// How many wait for staged bytes to become visible. Telling nobody costs a system call too.
     waiting: usize,
 }
@@ -84,6 +91,9 @@ impl LazyFile {
             trim: false,
             gone: false,
             dirty: false,
+            last_commit: CommitNo(0),
+            in_file: (len, CommitNo(0)),
+            begins: None,
             waiting: 0,
         };
         Self { path, fds, io: Mutex::new(()), inner: Mutex::new(inner), unstaged: Condvar::new() }
@@ -171,6 +181,10 @@ impl LazyFile {
                 }
             }
         }
+        inner.last_commit = commit;
+        if offset == 0 {
+            inner.begins = fork_line(inner.memory.get(first..).unwrap_or_default());
+        }
         let bytes = inner.memory.get(first..).unwrap_or_default();
         frame.push(&Op::Write { path: &self.path, offset, bytes });
         Staged { offset, len: bytes.len() as u64, written, addition }
@@ -206,8 +220,12 @@ impl LazyFile {
     }
 
     /// Puts bytes back that the write-ahead log has, while recovering. Says how many bytes before them are missing.
-    pub(crate) fn restore(&self, offset: u64, bytes: &[u8]) -> io::Result<u64> {
+    pub(crate) fn restore(&self, offset: u64, bytes: &[u8], commit: CommitNo) -> io::Result<u64> {
         let mut inner = self.lock();
+        inner.last_commit = inner.last_commit.max(commit);
+        if offset == 0 {
+            inner.begins = fork_line(bytes);
+        }
         if !inner.trim {
             // Whatever the file has from here on is older than what the log has.
             inner.written = inner.written.min(offset);
@@ -229,7 +247,27 @@ impl LazyFile {
             }
         }
         if missing > 0 {
-            // A hole until just before, where a line feed keeps it from the line that follows.
+            missing = self.fill_hole(&mut inner, offset, bytes)?;
+        }
+        inner.add_visible(bytes);
+        Ok(missing)
+    }
+
+    /// Fills what is missing before `offset` from the file, where it still has it. Returns how many bytes it has not.
+    fn fill_hole(&self, inner: &mut Inner, offset: u64, next: &[u8]) -> io::Result<u64> {
+        /// Larger holes are left to the file system.
+        const MOST: u64 = 16 << 20;
+        let missing = offset - inner.end();
+        let mut found = Vec::new();
+        if missing <= MOST
+            && let Some(file) = self.fds.get(&self.path)?
+        {
+            found.resize(missing as usize, 0);
+            let read = file.read_at(inner.end(), &mut found)?;
+            found.truncate(read);
+        }
+        let lacking = missing - found.len() as u64;
+        if missing > MOST {
             let file = self.fds.create(&self.path)?;
             file.write_at(inner.written, &inner.memory)?;
             file.set_len(offset)?;
@@ -237,9 +275,49 @@ impl LazyFile {
             inner.memory.clear();
             inner.visible = 0;
             inner.written = offset;
+            return Ok(lacking);
         }
-        inner.add_visible(bytes);
-        Ok(missing)
+        found.resize(missing as usize, 0);
+        // A line feed keeps the hole from the line that follows.
+        if next.starts_with(b"{")
+            && let Some(last) = found.last_mut()
+        {
+            *last = b'\n';
+        }
+        inner.add_visible(&found);
+        Ok(lacking)
+    }
+
+    /// Puts back the lines that the file still has behind what the write-ahead log has, as long as their commits are wanted.
+    pub(crate) fn restore_end(&self, wanted: &dyn Fn(CommitNo) -> bool) -> io::Result<()> {
+        let mut inner = self.lock();
+        let Some(file) = self.fds.get(&self.path)? else { return Ok(()) };
+        let end = inner.end();
+        let mut bytes = vec![0; file.len()?.saturating_sub(end) as usize];
+        let read = file.read_at(end, &mut bytes)?;
+        bytes.truncate(read);
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let commit =
+                record::Head::parse(line).ok().and_then(|head| head.envelope).map(|envelope| envelope.commit);
+            if !line.ends_with(b"\n") || !commit.is_some_and(wanted) {
+                break;
+            }
+            inner.add_visible(line);
+            inner.last_commit = inner.last_commit.max(commit.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// What the register is to say of the file, once it is flushed.
+    pub(crate) fn registered(&self) -> RegisteredFile {
+        let inner = self.lock();
+        let (length, commit) = inner.in_file;
+        RegisteredFile { length, commit, begins: inner.begins.clone() }
+    }
+
+    /// The register has the first line by now.
+    pub(crate) fn forget_beginning(&self) {
+        self.lock().begins = None;
     }
 
     /// Closes a line that recovery left open.
@@ -263,13 +341,14 @@ impl LazyFile {
             file.set_len(len)?;
             inner.written = len;
         }
+        inner.in_file.0 = inner.written;
         file.sync()
     }
 
     /// Writes what is in memory to the file. Returns true when there was anything to write.
     pub(crate) fn write_out(&self) -> io::Result<bool> {
         let _io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
-        let (bytes, at, trim) = {
+        let (bytes, at, trim, commit) = {
             let mut inner = self.unstaged();
             if inner.gone {
                 return Ok(false);
@@ -290,7 +369,7 @@ impl LazyFile {
             }
             let bytes = Arc::new(bytes);
             inner.flushing = Some(Arc::clone(&bytes));
-            (bytes, inner.written, inner.trim)
+            (bytes, inner.written, inner.trim, inner.last_commit)
         };
         let file = self.fds.create(&self.path)?;
         file.write_at(at, &bytes)?;
@@ -299,6 +378,7 @@ impl LazyFile {
         }
         let mut inner = self.lock();
         inner.written = at + bytes.len() as u64;
+        inner.in_file = (inner.written, commit);
         inner.flushing = None;
         inner.trim = false;
         drop(inner);
@@ -483,6 +563,13 @@ impl OpenLine {
     fn continues(&self, grew: &Grew, segment: u64) -> bool {
         self.segment == segment && self.entry_id == grew.entry_id && self.block == grew.block
     }
+}
+
+/// The first line among the first bytes of a file, if it is a fork's.
+fn fork_line(bytes: &[u8]) -> Option<String> {
+    let line = bytes.split_inclusive(|byte| *byte == b'\n').next()?;
+    let is_fork = line.ends_with(b"\n") && memchr::memmem::find(line, b",\"base\":{").is_some();
+    if is_fork { String::from_utf8(line.to_vec()).ok() } else { None }
 }
 
 /// The part of `bytes`, which start at `at` in the file, that lies in `from..until`.

@@ -5,9 +5,12 @@
 //! become visible. The session file itself is written later; [`checkpoint`] does that and drops the log.
 
 mod blobs;
+mod checked_line;
 mod checkpoint;
 mod committer;
+mod damage_log;
 mod fds;
+mod file_check;
 mod files;
 mod finisher;
 mod format;
@@ -16,10 +19,14 @@ pub mod inspect;
 mod journal;
 mod layout;
 mod lazy_file;
+mod live_segments;
+mod plan;
 mod recovery;
+mod register;
 mod replay;
 mod scan;
 mod segment;
+mod segment_scan;
 mod shared;
 
 use std::io;
@@ -41,8 +48,11 @@ use shared::Shared;
 use crate::disk::{Disk, LockOutcome};
 use crate::{At, BlobHash, Commit, JournalEntry, LogError, Replay, Scanned, SessionLog};
 
+pub use damage_log::LostCommits;
+pub use file_check::FileDamage;
 pub use format::{DirectoryId, NotADirectoryId};
 pub use recovery::Recovered;
+pub use register::RegisteredFile;
 
 /// When an answer leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,12 +120,14 @@ impl FsLog {
         }
         disk.sync_dir(layout::STATE).map_err(LogError::io("flushing the data directory"))?;
         disk.sync_dir("").map_err(LogError::io("flushing the data directory"))?;
-        let mut warnings = Vec::new();
-        let directory = format::settle(disk.as_ref(), format, &mut warnings)?;
+        let mut said = Recovered::default();
+        let directory = format::settle(disk.as_ref(), format, &mut said)?;
         let fds = Arc::new(Fds::new(Arc::clone(&disk), options.open_files));
         let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock, directory));
+        shared.open_register(&mut said)?;
         let mut recovered = recovery::recover(&shared)?;
-        recovered.warnings.splice(..0, warnings);
+        recovered.warnings.splice(..0, said.warnings);
+        recovered.notes = said.notes;
         let bases = shared.disk.list(layout::BASES).map_err(LogError::io("listing bases"))?;
         shared
             .retained

@@ -1,16 +1,18 @@
-//! Opening after whatever happened: what the write-ahead log has is put back, byte for byte.
+//! Opening after whatever happened: what the write-ahead log has is put back, byte for byte, and what it has lost is named.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use banyan_model::CommitNo;
 
 use super::checkpoint::Sealed;
-use super::frame::Op;
-use super::layout;
-use super::segment::{self, Header};
+use super::damage_log::{self, LostCommits};
+use super::frame::follow_ops;
+use super::live_segments::{self, Live};
+use super::plan::Plan;
+use super::segment_scan::{self, Contents, Hole, Scanned};
 use super::shared::Shared;
+use super::{Durability, layout, register, segment};
 use crate::LogError;
 use crate::disk::Disk;
 
@@ -23,191 +25,274 @@ pub struct Recovered {
     pub touched: Vec<String>,
     /// Blobs that may have lost their last user in them.
     pub blobs: Vec<String>,
+    /// Commits that were found lost this time. They are in the directory's list of damage from now on.
+    pub lost: Vec<LostCommits>,
     /// What was damaged, in plain words.
     pub warnings: Vec<String>,
+    /// What is worth knowing, and no damage.
+    pub notes: Vec<String>,
 }
 
-/// The segments that were in use, oldest first.
-pub(crate) struct Segments {
-    pub(crate) used: Vec<(Header, Vec<u8>, String)>,
+/// The segments of a write-ahead log, oldest first.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub(crate) used: Vec<Used>,
     /// Files that hold nothing any more.
-    pub(crate) stale: Vec<String>,
-    pub(crate) highest: u64,
+    unused: Vec<String>,
+    /// Files of which it cannot be told what they hold, and why.
+    unreadable: Vec<(u64, String)>,
+    /// Segments that were in use, by the witness.
+    live: HashMap<u64, Live>,
+    highest: u64,
+    lost: Vec<LostCommits>,
+    warnings: Vec<String>,
 }
 
-/// Reads all segments.
-pub(crate) fn segments(disk: &dyn Disk) -> Result<Segments, LogError> {
-    let reading = || LogError::io("reading the write-ahead log");
-    let mut found = Vec::new();
-    let mut stale = Vec::new();
-    let mut highest = 0;
-    for listed in disk.list(layout::WAL).map_err(reading())? {
-        let Some(id) = segment::id_of(&listed.name) else { continue };
-        highest = highest.max(id);
+/// A segment with frames, or with room for them.
+pub(crate) struct Used {
+    pub(crate) id: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) scanned: Scanned,
+}
+
+impl Used {
+    fn last(&self) -> Option<CommitNo> {
+        self.scanned.frames.last().map(|span| span.commit)
+    }
+}
+
+impl Log {
+    /// Reads all segments, and finds out what is missing. Changes nothing.
+    pub(crate) fn read(disk: &dyn Disk) -> Result<Self, LogError> {
+        let live = live_segments::read(disk).into_iter().map(|live| (live.segment, live)).collect();
+        let mut log = Self { live, ..Self::default() };
+        let listed = disk.list(layout::WAL).map_err(LogError::io("listing the write-ahead log"))?;
+        let mut ids: Vec<u64> = listed.iter().filter_map(|listed| segment::id_of(&listed.name)).collect();
+        ids.sort_unstable();
+        let set_aside = listed.iter().filter_map(|listed| segment::id_of(listed.name.strip_suffix(SET_ASIDE)?));
+        log.highest = set_aside.chain(ids.iter().copied()).chain(log.live.keys().copied()).max().unwrap_or(0);
+        for id in &ids {
+            log.read_segment(disk, *id)?;
+        }
+        log.settle();
+        log.miss(&ids);
+        Ok(log)
+    }
+
+    fn read_segment(&mut self, disk: &dyn Disk, id: u64) -> Result<(), LogError> {
         let path = layout::segment(id);
-        let Some(file) = disk.open(&path).map_err(reading())? else { continue };
-        let bytes = segment::read_all(file.as_ref()).map_err(reading())?;
-        match segment::read_header(&bytes) {
-            Some(header) if header.id == id => found.push((header, bytes, path)),
-            _ => stale.push(path),
+        let bytes = match disk
+            .open(&path)
+            .and_then(|file| file.map(|file| segment::read_all(file.as_ref())).transpose())
+        {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.unreadable.push((id, format!("cannot be read: {error}")));
+                return Ok(());
+            }
+        };
+        let next = self.used.last().and_then(Used::last).map(|last| CommitNo(last.0 + 1));
+        let live = self.live.get(&id);
+        match segment_scan::scan(id, &bytes, next.or(live.map(|live| live.first)))? {
+            Contents::Used(scanned) => {
+                if scanned.header_damaged {
+                    self.warnings
+                        .push(format!("{path}: the header is damaged; its commits were found without it"));
+                }
+                self.used.push(Used { id, bytes, scanned });
+            }
+            // Once a batch was flushed to it, its first write had ended.
+            Contents::Unused | Contents::Unfinished if live.is_some_and(|live| live.begun) => {
+                self.unreadable.push((id, "holds no commit any more".to_owned()));
+            }
+            Contents::Unused | Contents::Unfinished => self.unused.push(path),
+            Contents::Unreadable => {
+                self.unreadable.push((id, "is damaged, and holds no commit that can be read".to_owned()))
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides which holes are damage, drops what was never finished, and names what was lost.
+    fn settle(&mut self) {
+        let mut next_first = None;
+        for used in self.used.iter_mut().rev() {
+            let scanned = &mut used.scanned;
+            // A segment is flushed before the next one is begun.
+            if next_first.is_some() {
+                scanned.holes.iter_mut().for_each(|hole| hole.was_whole = true);
+            }
+            if let Some(unfinished) = scanned.holes.iter().position(|hole| !hole.was_whole) {
+                let end = scanned.holes[unfinished].at;
+                scanned.holes.truncate(unfinished);
+                scanned.frames.retain(|span| span.at < end);
+            }
+            if let Some(next) = next_first {
+                close_gap(used, next);
+            }
+            next_first = used.scanned.frames.first().map(|span| span.commit).or(next_first);
+        }
+        for used in &self.used {
+            let lost = used.scanned.holes.iter().map(|hole| lost_in(&layout::segment(used.id), hole));
+            self.lost.extend(lost);
         }
     }
-    found.sort_by_key(|(header, _, _)| header.id);
-    Ok(Segments { used: found, stale, highest })
+
+    /// Names the segments that the witness says were in use, and that are gone, cut or unreadable.
+    fn miss(&mut self, present: &[u64]) {
+        let mut live: Vec<Live> = self.live.values().copied().collect();
+        live.sort_unstable_by_key(|live| live.segment);
+        for (at, Live { segment, size, first, begun }) in live.iter().copied().enumerate() {
+            let used = self.used.iter().find(|used| used.id == segment);
+            let unreadable = self.unreadable.iter().find(|(id, _)| *id == segment);
+            let after = self.used.iter().filter(|used| used.id > segment).flat_map(|used| &used.scanned.frames);
+            let next = after.map(|span| span.commit).min().or_else(|| live.get(at + 1).map(|next| next.first));
+            let (reason, first, offset) = match (used, unreadable) {
+                (Some(used), _) if (used.bytes.len() as u64) < size => {
+                    let first = used.last().map_or(first, |last| CommitNo(last.0 + 1));
+                    (format!("is shorter than the {size} bytes that it had"), first, used.bytes.len() as u64)
+                }
+                (Some(_), _) => continue,
+                (None, Some((_, reason))) => (reason.clone(), first, 0),
+                (None, None) if present.contains(&segment) => continue,
+                (None, None) if begun => ("is gone".to_owned(), first, 0),
+                (None, None) => continue,
+            };
+            let last = next.map(|next| CommitNo(next.0.saturating_sub(1)));
+            if last.is_some_and(|last| last < first) {
+                continue;
+            }
+            let path = layout::segment(segment);
+            self.warnings.push(format!("{path}: {reason}"));
+            let length = size.saturating_sub(offset);
+            self.lost.push(LostCommits { first, last, segment: path, offset, length, files: Vec::new() });
+        }
+        let unknown = self.unreadable.iter().filter(|(id, _)| !self.live.contains_key(id));
+        for (id, reason) in unknown {
+            let path = layout::segment(*id);
+            let before = self.used.iter().rfind(|used| used.id < *id).and_then(Used::last);
+            let first = CommitNo(before.map_or(0, |last| last.0) + 1);
+            self.warnings.push(format!("{path}: {reason}"));
+            self.lost.push(LostCommits {
+                first,
+                last: None,
+                segment: path,
+                offset: 0,
+                length: 0,
+                files: Vec::new(),
+            });
+        }
+    }
+
+    /// The highest commit number that the log has given out, as far as it knows.
+    fn head(&self) -> CommitNo {
+        /// How many commits are taken to be lost where their number is unknown: positions must not be given out twice.
+        const UNKNOWN: u64 = 1 << 20;
+        let frames = self.used.iter().filter_map(Used::last);
+        let lost =
+            self.lost.iter().map(|lost| lost.last.unwrap_or(CommitNo(lost.first.0.saturating_add(UNKNOWN))));
+        frames.chain(lost).max().unwrap_or(CommitNo(0))
+    }
 }
 
-/// Puts back what the log has. Nothing is dropped here: the next checkpoint does that.
-pub(crate) fn recover(shared: &Shared) -> Result<Recovered, LogError> {
-    let mut recovered = Recovered::default();
-    let segments = segments(shared.disk.as_ref())?;
-    for path in &segments.stale {
-        shared.disk.remove(path).map_err(LogError::io(format!("removing {path}")))?;
+/// Names commits that are missing between a segment's last frame and the first one of the next segment.
+fn close_gap(used: &mut Used, next: CommitNo) {
+    let scanned = &mut used.scanned;
+    let last = CommitNo(next.0.saturating_sub(1));
+    let end = used.bytes.len();
+    let known = scanned.frames.last().map(|span| (span.commit, span.at + span.len));
+    match scanned.holes.last_mut().filter(|hole| known.is_none_or(|(_, end)| hole.at >= end)) {
+        Some(hole) => hole.last = hole.last.max(last),
+        None => {
+            if let Some((commit, at)) = known.filter(|(commit, _)| *commit < last) {
+                let first = CommitNo(commit.0 + 1);
+                scanned.holes.push(Hole { at, end, first, last, files: Vec::new(), was_whole: true });
+            }
+        }
     }
-    let mut plan = Plan::default();
-    let mut head = CommitNo(0);
+}
+
+fn lost_in(path: &str, hole: &Hole) -> LostCommits {
+    LostCommits {
+        first: hole.first,
+        last: Some(hole.last),
+        segment: path.to_owned(),
+        offset: hole.at as u64,
+        length: (hole.end - hole.at) as u64,
+        files: hole.files.clone(),
+    }
+}
+
+/// What the name of a segment that cannot be used ends with.
+pub(crate) const SET_ASIDE: &str = ".damaged";
+
+/// Puts back what the log has. Segments with frames stay: the next checkpoint drops them.
+pub(crate) fn recover(shared: &Shared) -> Result<Recovered, LogError> {
+    let mut log = Log::read(shared.disk.as_ref())?;
+    let journal_head = last_in_journal(shared)?;
+    log.miss_journalled(shared, journal_head);
+    let head = log.head().max(journal_head);
+    let mut recovered = Recovered { warnings: std::mem::take(&mut log.warnings), ..Recovered::default() };
+    let sentences = log.lost.iter().map(|lost| format!("{}: {}", lost.segment, lost.sentence()));
+    recovered.warnings.extend(sentences);
+    damage_log::add(shared.disk.as_ref(), &log.lost)?;
+    // Only where something is lost does it matter what else knows of removals.
+    let registered =
+        if log.lost.is_empty() { None } else { register::read(shared.disk.as_ref(), shared.directory).ok() };
+    let mut plan = Plan::new(&log.lost, registered.map(|registered| registered.removed).unwrap_or_default());
     let mut sealed = Vec::new();
-    for (header, bytes, path) in &segments.used {
-        if head.0 != 0 && header.first_commit.0 != head.0.saturating_add(1) {
-            let gap = format!(
-                "{path}: starts at commit {} but the log before it ends at {}",
-                header.first_commit.0, head.0
-            );
-            recovered.warnings.push(gap);
-        }
-        let used = segment::frames(bytes, *header, &mut |frame| {
-            head = frame.commit;
+    for used in &log.used {
+        for span in &used.scanned.frames {
+            let frame = used.bytes.get(span.at..span.at + span.len).unwrap_or_default();
+            plan.add(span.commit, follow_ops(frame).0);
             recovered.commits += 1;
-            plan.add(&frame.ops);
-        });
-        if let Some(later) = segment::frame_after(bytes, used, *header) {
-            recovered.warnings.push(format!(
-                "{path}: commit {} cannot be read though commit {later} can; unless the power went while both were \
-                 being written, something is lost",
-                head.0.saturating_add(1)
-            ));
         }
-        head = head.max(CommitNo(header.first_commit.0.saturating_sub(1)));
-        sealed.push(Sealed { segment: header.id, through: head, size: bytes.len() as u64 });
+        let through = used.last().unwrap_or(CommitNo(0));
+        let size = used.bytes.len() as u64;
+        sealed.push(Sealed { segment: used.id, through, size, damaged: !used.scanned.holes.is_empty() });
     }
     plan.carry_out(shared, &mut recovered)?;
-    let journal_head = last_in_journal(shared)?;
-    shared.head.store(head.0.max(journal_head.0), Ordering::Release);
+    log.set_aside(shared)?;
+    shared.head.store(head.0, Ordering::Release);
+    shared.live.set(log.used.iter().filter_map(|used| log.live.get(&used.id).copied()).collect());
+    recovered.lost = log.lost;
     let mut upkeep = shared.upkeep();
-    upkeep.next_id = segments.highest + 1;
+    upkeep.next_id = log.highest + 1;
     upkeep.sealed = sealed;
     Ok(recovered)
 }
 
-/// Bytes for a file, each with its offset, in order.
-type Writes = Vec<(u64, Vec<u8>)>;
-
-/// The operations of all frames, sorted by the file that they end up in.
-#[derive(Default)]
-struct Plan {
-    /// Bytes for each path since it was last removed or moved away.
-    writes: HashMap<String, Writes>,
-    order: Vec<String>,
-    removed: BTreeSet<String>,
-    /// Where a path's file was moved to, with the bytes that it had coming.
-    moves: Vec<(String, String, Writes)>,
-    blobs: Vec<String>,
-}
-
-impl Plan {
-    fn add(&mut self, ops: &[Op<'_>]) {
-        for op in ops {
-            match op {
-                Op::Write { path, offset, bytes } => {
-                    if !self.writes.contains_key(*path) {
-                        self.order.push((*path).to_owned());
-                    }
-                    self.writes.entry((*path).to_owned()).or_default().push((*offset, bytes.to_vec()));
-                }
-                Op::Remove { path } => {
-                    self.writes.remove(*path);
-                    self.order.retain(|kept| kept != path);
-                    self.removed.insert((*path).to_owned());
-                }
-                Op::Retain { path, base } => {
-                    let writes = self.writes.remove(*path).unwrap_or_default();
-                    self.order.retain(|kept| kept != path);
-                    self.moves.push(((*path).to_owned(), (*base).to_owned(), writes));
-                }
-                Op::Blob { hash } => self.blobs.push((*hash).to_owned()),
-            }
+impl Log {
+    /// Names commits that the journal on the disk has and the log has not: the journal is written after the log was flushed.
+    fn miss_journalled(&mut self, shared: &Shared, journal_head: CommitNo) {
+        let Some(last) = self.used.iter().rev().find_map(Used::last) else { return };
+        let named = self.lost.iter().any(|lost| lost.last.is_none_or(|lost| lost >= journal_head));
+        if shared.options.durability == Durability::Buffered || journal_head <= last || named {
+            return;
         }
+        let first = CommitNo(last.0 + 1);
+        let segment = self.used.last().map_or_else(String::new, |used| layout::segment(used.id));
+        let lost =
+            LostCommits { first, last: Some(journal_head), segment, offset: 0, length: 0, files: Vec::new() };
+        self.lost.push(lost);
     }
 
-    fn carry_out(self, shared: &Shared, recovered: &mut Recovered) -> Result<(), LogError> {
-        for (path, base, writes) in self.moves {
-            let opening = || LogError::io(format!("opening {base}"));
-            let moved = shared.disk.open(&base).map_err(opening())?.is_some();
-            let at = if moved { &base } else { &path };
-            let whole = writes.first().is_some_and(|(offset, _)| *offset == 0);
-            if !moved && !whole && shared.disk.open(&path).map_err(opening())?.is_none() {
-                // It was moved, and then let go because no fork read it any more.
-                continue;
-            }
-            restore(shared, at, &writes, recovered)?;
-            let file = shared.files.ensure(at).map_err(LogError::io(format!("opening {at}")))?;
-            let finish = || {
-                file.write_out()?;
-                file.sync()?;
-                if !moved {
-                    shared.disk.create_dir(layout::BASES)?;
-                    file.rename(&base)?;
-                    shared.files.forget(&path);
-                }
-                shared.disk.sync_dir(layout::BASES)?;
-                shared.disk.sync_dir("")
-            };
-            finish().map_err(LogError::io(format!("moving {path} to {base}")))?;
-            shared.upkeep().dirty.remove(at.as_str());
-            recovered.touched.push(path);
+    /// Removes what holds nothing, and gives what cannot be read a name under which it is kept.
+    fn set_aside(&self, shared: &Shared) -> Result<(), LogError> {
+        for path in &self.unused {
+            shared.disk.remove(path).map_err(LogError::io(format!("removing {path}")))?;
         }
-        for path in self.removed {
-            // Bytes that the log has for a file of this name are of a later one: it starts empty.
-            let file = shared.files.ensure(&path).map_err(LogError::io(format!("opening {path}")))?;
-            file.remove().map_err(LogError::io(format!("removing {path}")))?;
-            shared.files.forget(&path);
-            recovered.touched.push(path);
+        for (id, _) in &self.unreadable {
+            let path = layout::segment(*id);
+            // What cannot be renamed either stays, and its number is not used again.
+            let _ = shared.disk.rename(&path, &format!("{path}{SET_ASIDE}"));
         }
-        for path in self.order {
-            let Some(writes) = self.writes.get(&path) else { continue };
-            restore(shared, &path, writes, recovered)?;
-            if layout::stem(&path).is_some() {
-                recovered.touched.push(path);
-            }
+        if !self.unreadable.is_empty() {
+            shared.disk.sync_dir(layout::WAL).map_err(LogError::io("flushing the write-ahead log's directory"))?;
         }
-        recovered.touched.sort_unstable();
-        recovered.touched.dedup();
-        recovered.blobs = self.blobs;
         Ok(())
     }
-}
-
-fn restore(
-    shared: &Shared,
-    path: &str,
-    writes: &[(u64, Vec<u8>)],
-    recovered: &mut Recovered,
-) -> Result<(), LogError> {
-    if writes.is_empty() {
-        return Ok(());
-    }
-    let file = shared.files.ensure(path).map_err(LogError::io(format!("opening {path}")))?;
-    for (offset, bytes) in writes {
-        let restoring = LogError::io(format!("recovering {path}"));
-        let missing = file.restore(*offset, bytes).map_err(restoring)?;
-        if missing > 0 {
-            recovered.warnings.push(format!("{path}: {missing} bytes are missing before offset {offset}"));
-        }
-    }
-    if layout::stem(path).is_some() {
-        file.close_restored();
-    }
-    shared.mark_dirty(&Arc::clone(&file));
-    Ok(())
 }
 
 /// The last commit that the journal knows.

@@ -10,13 +10,12 @@ use std::sync::Arc;
 
 use banyan_model::CommitNo;
 
-use super::frame::{Frame, SHORTEST, commit_at, read_frame};
 use super::layout;
 use crate::LogError;
 use crate::disk::{Disk, DiskFile};
 
 pub(crate) const HEADER: usize = 64;
-const MAGIC: &[u8; 8] = b"BANYANW1";
+pub(crate) const MAGIC: &[u8; 8] = b"BANYANW1";
 const ZEROS: usize = 1 << 20;
 
 /// A segment that is being written.
@@ -92,36 +91,7 @@ pub(crate) fn read_header(bytes: &[u8]) -> Option<Header> {
     })
 }
 
-/// Shows each frame of a segment's bytes; returns how many bytes were valid.
-pub(crate) fn frames(bytes: &[u8], header: Header, visit: &mut dyn FnMut(Frame<'_>)) -> usize {
-    let mut at = HEADER;
-    let mut expected = header.first_commit;
-    while let Some((frame, len)) = bytes.get(at..).and_then(|rest| read_frame(rest, header.id)) {
-        if frame.commit != expected {
-            break;
-        }
-        expected = CommitNo(expected.0.saturating_add(1));
-        at += len;
-        visit(frame);
-    }
-    at
-}
-
-/// The commit of a valid frame somewhere behind `from`, where there should be none: what is before it is damaged.
-pub(crate) fn frame_after(bytes: &[u8], from: usize, header: Header) -> Option<u64> {
-    let end = bytes.iter().rposition(|byte| *byte != 0)?;
-    let first = header.first_commit.0.saturating_add(1);
-    // Only what names one of these commits is summed up: behind the last frame may be millions of bytes of older ones, and
-    // each of those bytes may be taken for a length.
-    let commits = first..first.saturating_add((bytes.len() / SHORTEST) as u64);
-    (from..=end).find_map(|at| {
-        let rest = bytes.get(at..)?;
-        commit_at(rest).filter(|commit| commits.contains(commit))?;
-        read_frame(rest, header.id).map(|(frame, _)| frame.commit.0)
-    })
-}
-
-/// The id that a segment's file name says, or `None` for another file.
+/// The id in a segment's file name, or `None` for another file.
 pub(crate) fn id_of(name: &str) -> Option<u64> {
     let hex = name.strip_suffix(".seg")?;
     u64::from_str_radix(hex, 16).ok()
@@ -133,47 +103,4 @@ pub(crate) fn read_all(file: &dyn DiskFile) -> std::io::Result<Vec<u8>> {
     let got = file.read_at(0, &mut bytes)?;
     bytes.truncate(got);
     Ok(bytes)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-mod tests {
-    use super::super::frame::{FrameWriter, Op};
-    use super::*;
-
-    const HERE: Header = Header { id: 9, first_commit: CommitNo(5_000) };
-
-    /// Frames of a segment, one for each commit.
-    fn written(segment: u64, commits: std::ops::Range<u64>) -> Vec<u8> {
-        let mut bytes = vec![1; HEADER];
-        for commit in commits {
-            let mut frame = FrameWriter::begin(&mut bytes, segment, CommitNo(commit));
-            frame.push(&Op::Write { path: "a session.jsonl", offset: commit * 700, bytes: &[b'x'; 600] });
-            frame.finish();
-        }
-        bytes
-    }
-
-    fn after_the_last(bytes: &[u8]) -> Option<u64> {
-        frame_after(bytes, frames(bytes, HERE, &mut |_| {}), HERE)
-    }
-
-    #[test]
-    fn a_frame_behind_a_damaged_one_is_found() {
-        let mut bytes = written(9, 5_000..5_003);
-        let whole = bytes.len();
-        assert_eq!(after_the_last(&bytes), None);
-        bytes[HEADER + (whole - HEADER) / 2] ^= 1;
-        assert_eq!(after_the_last(&bytes), Some(5_002));
-    }
-
-    /// Summing up what every one of these bytes gives as a length would take hours.
-    #[test]
-    fn what_an_earlier_segment_left_in_the_file_is_passed_over() {
-        let mut bytes = written(7, 0..26_000);
-        assert!(bytes.len() > 16 << 20);
-        let now = written(9, 5_000..5_010);
-        bytes[..now.len()].copy_from_slice(&now);
-        assert_eq!(after_the_last(&bytes), None);
-    }
 }

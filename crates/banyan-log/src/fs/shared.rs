@@ -1,7 +1,7 @@
 //! What the threads of a log share.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use banyan_core::born::Born;
@@ -10,10 +10,13 @@ use banyan_model::CommitNo;
 use super::blobs::Blobs;
 use super::checkpoint::Sealed;
 use super::committer::Item;
+use super::file_check::DamagedFiles;
 use super::files::Files;
 use super::finisher::Finisher;
 use super::format::DirectoryId;
 use super::lazy_file::LazyFile;
+use super::live_segments::LiveSegments;
+use super::register::Register;
 use super::replay::Bookmarks;
 use super::segment::Segment;
 use super::{Options, journal, layout};
@@ -42,6 +45,11 @@ pub(crate) struct Shared {
     /// Called before segments are dropped, with the last commit in them.
     pub(crate) before_drop: OnceLock<BeforeDrop>,
     pub(crate) bookmarks: Bookmarks,
+    pub(crate) live: LiveSegments,
+    pub(crate) register: Register,
+    /// The register was begun when the log was opened.
+    pub(crate) register_is_new: AtomicBool,
+    pub(crate) damaged: DamagedFiles,
     journal: Mutex<Option<(u64, Arc<LazyFile>)>>,
     /// Given back when the log is closed, or else when the last of its threads has ended.
     pub(crate) lock: Mutex<Option<LockGuard>>,
@@ -113,6 +121,10 @@ impl Shared {
             retained: RwLock::default(),
             before_drop: OnceLock::new(),
             bookmarks: Bookmarks::default(),
+            live: LiveSegments::default(),
+            register: Register::default(),
+            register_is_new: AtomicBool::new(false),
+            damaged: DamagedFiles::default(),
             journal: Mutex::default(),
             lock: Mutex::new(Some(lock)),
             finisher: Finisher::default(),
@@ -243,8 +255,14 @@ impl Shared {
     }
 
     /// Takes a deleted session's file away, or to where its forks read it.
-    pub(crate) fn remove_session(&self, file: &LazyFile, removal: &Removal) -> Result<(), LogError> {
+    pub(crate) fn remove_session(
+        &self,
+        file: &LazyFile,
+        removal: &Removal,
+        commit: CommitNo,
+    ) -> Result<(), LogError> {
         let path = file.path();
+        self.register.note_removed(path, commit)?;
         self.upkeep().dirty.remove(path);
         let _ = self.disk.remove(&layout::tree(&removal.session));
         let done = (|| {
