@@ -82,10 +82,14 @@ impl Store {
             None => self.read(at, &session.id)?,
         };
         let Some(read) = read else {
+            self.refuse_damaged_file(&session.id)?;
             *loaded = Loaded::Absent(None);
             return Ok(());
         };
-        if self.settings.purpose == Purpose::Work {
+        if !read.state.exists() {
+            self.refuse_damaged_file(&session.id)?;
+        }
+        if self.settings.purpose == Purpose::Work && !self.is_short(&session.id, read.scanned.len) {
             self.log.mend(at, read.scanned)?;
             if !from_image && read.state.exists() {
                 self.save_image(&session.id, &read.state, read.scanned.len);
@@ -122,7 +126,8 @@ impl Store {
     }
 
     fn base_of(&self, id: &SessionId) -> Result<Option<Base>, Error> {
-        Ok(self.log.first_line(At::Live(id))?.and_then(|line| base_in(&line)))
+        let Some(line) = self.log.first_line(At::Live(id))? else { return Ok(None) };
+        Ok(base_in(&self.registered_beginning(id, &line).unwrap_or(line)))
     }
 
     /// Reads a session's records. `None` when it has none.
@@ -147,6 +152,16 @@ impl Store {
             if line.iter().all(u8::is_ascii_whitespace) {
                 return;
             }
+            // What a fork inherits is known a second time.
+            let known =
+                if offset == 0 && matches!(at, At::Live(_)) { self.registered_beginning(id, line) } else { None };
+            if known.is_some() {
+                faults.push((
+                    number,
+                    "the line is damaged; the register of files has it, and it was used".to_owned(),
+                ));
+            }
+            let line = known.as_deref().unwrap_or(line);
             let state = state.get_or_insert_with(|| match base_in(line) {
                 Some(base) => match self.fork_of(id, &base) {
                     Ok(state) => state,
@@ -218,7 +233,7 @@ impl Store {
 const MOST_BASES: usize = 100_000;
 
 /// Where a session's first entries come from, as its first line tells, damaged or not.
-fn base_in(line: &[u8]) -> Option<Base> {
+pub(crate) fn base_in(line: &[u8]) -> Option<Base> {
     match Head::parse(line) {
         Ok(Head { kind: HeadKind::Created(created), .. }) => created.base,
         Ok(_) => None,

@@ -282,6 +282,10 @@ fn base_key(state: &SessionState) -> Option<FileKey> {
 
 /// What the journal keeps of a deleted session.
 fn tombstone(state: &SessionState, timestamp: i64) -> Vec<u8> {
-    let tombstone = Tombstone { timestamp, metadata: state.meta().metadata.clone() };
-    serde_json::to_vec(&tombstone).unwrap_or_default()
+    tombstone_of(timestamp, state.meta().metadata.clone())
+}
+
+/// The same, for a session whose state cannot be read.
+pub(crate) fn tombstone_of(timestamp: i64, metadata: Option<Object>) -> Vec<u8> {
+    serde_json::to_vec(&Tombstone { timestamp, metadata }).unwrap_or_default()
 }

@@ -112,6 +112,9 @@ impl Store {
         for warning in recovered.warnings.iter().chain(&recovered.notes) {
             self.warn(warning);
         }
+        if rebuild || !self.is_large_and_unchanged(recovered)? {
+            self.compare_files()?;
+        }
         let compared = if rebuild { self.rebuild_catalogue() } else { self.reconcile(recovered) };
         let interrupted = match compared {
             Err(OpenError::Index(IndexError::Full { .. })) => {
@@ -127,6 +130,7 @@ impl Store {
             Some(store) => store.catalogue_through(through),
             None => Ok(()),
         }))?;
+        self.fill_register()?;
         self.hub.begin(self.log.head());
         self.take_back_all(&interrupted);
         // A call that a crash interrupted may have stored content and committed nothing.

@@ -32,7 +32,7 @@ impl Store {
         let mut last = CommitNo(0);
         self.catalogue.rebuild::<OpenError>(|sink| {
             for (done, id) in sessions.iter().enumerate() {
-                let read = self.read(At::Live(id), id)?;
+                let read = self.read_or_close(id);
                 interrupted.extend(read.iter().filter(|read| read.state.is_importing()).map(|_| id.clone()));
                 if let Some(read) = read.filter(|read| read.state.exists()) {
                     let row = self.row(id, &read, Standing::Listed);
@@ -69,7 +69,7 @@ impl Store {
         let told: Option<Vec<SessionId>> = touched.iter().map(|stem| names::session_id_of(stem)).collect();
         match told {
             // With very many sessions only those are looked at that a crash interrupted, unless somebody else was here.
-            Some(told) if self.catalogue.count()? > LOOK_AT_ALL && self.nobody_else_was_here(recovered)? => {
+            Some(told) if self.is_large_and_unchanged(recovered)? => {
                 self.progress.begin("Catching up after a crash", told.len() as u64);
                 for (done, id) in told.iter().enumerate() {
                     match self.catalogue.get(id)? {
@@ -91,6 +91,11 @@ impl Store {
         }
         self.drop_unused_bases()?;
         Ok(interrupted)
+    }
+
+    /// Whether there are very many sessions, and nobody else wrote to the directory since it was closed.
+    pub(crate) fn is_large_and_unchanged(&self, recovered: &Recovered) -> Result<bool, OpenError> {
+        Ok(self.catalogue.count()? > LOOK_AT_ALL && self.nobody_else_was_here(recovered)?)
     }
 
     fn nobody_else_was_here(&self, recovered: &Recovered) -> Result<bool, OpenError> {
@@ -133,7 +138,10 @@ impl Store {
 
     /// Notes a session as its file is now. Gives the id back when it is an import that did not end.
     fn look_again(&self, id: &SessionId) -> Result<Option<SessionId>, OpenError> {
-        let read = self.read(At::Live(id), id)?;
+        let read = self.read_or_close(id);
+        if read.is_none() && self.log.file_damage(id).is_some() {
+            return Ok(None);
+        }
         let interrupted = read.as_ref().is_some_and(|read| read.state.is_importing());
         match read.filter(|read| read.state.exists()) {
             Some(read) => self.catalogue.note(self.row(id, &read, Standing::Listed)),
@@ -144,6 +152,9 @@ impl Store {
 
     /// A session whose file is gone was deleted just before a crash, or by somebody else.
     fn forget_missing(&self, key: &FileKey) -> Result<(), OpenError> {
+        if self.log.file_damage(&key.session_id).is_some() {
+            return Ok(());
+        }
         self.search.mark(&key.session_id);
         let kept = key.born.parse().is_ok_and(|born| self.log.is_retained(born));
         match self.catalogue.file(key)? {

@@ -87,6 +87,14 @@ pub fn verify_on(disk: Arc<dyn Disk>, progress: &dyn Progress) -> Result<Report,
             findings.push(damage(oddity.path, None, oddity.reason));
         }
     }
+    if !log.register_is_new() {
+        let damaged = log.check_files()?;
+        findings.extend(damaged.into_iter().map(|(file, found)| {
+            let id = file.strip_suffix(".jsonl").and_then(names::session_id_of);
+            let advice = found.advice(&id.unwrap_or_else(|| SessionId::from("ID")));
+            damage(file, None, format!("{}; {advice}", found.reason()))
+        }));
+    }
     let store = Store::for_reading(log, Options::default())?;
     let mut check =
         Check { store, disk, report: Report { findings, ..Report::default() }, good_blobs: HashMap::new() };
@@ -136,8 +144,17 @@ impl Check {
 
     fn session(&mut self, file: &str, at: At<'_>, id: &SessionId) -> Result<(), OpenError> {
         self.report.sessions += 1;
-        let Some(read) = self.store.read(at, id)? else {
-            self.note(file, "an empty file; no session");
+        let read = match self.store.read(at, id) {
+            Ok(read) => read,
+            Err(error) => {
+                self.report.findings.push(damage(file.to_owned(), None, error.message));
+                return Ok(());
+            }
+        };
+        let Some(read) = read else {
+            if self.store.log.file_damage(id).is_none() {
+                self.note(file, "an empty file; no session");
+            }
             return Ok(());
         };
         self.report.records += read.lines;

@@ -3,6 +3,8 @@
 mod damage {
     mod beside;
     mod files;
+    mod log;
+    mod lost_files;
     mod session;
 }
 

@@ -60,3 +60,25 @@ fn a_directory_in_use_is_left_to_its_owner() {
     drop(owner.input.take());
     owner.child.wait().unwrap();
 }
+
+#[test]
+fn a_file_that_is_gone_is_reported_with_what_to_do_and_repair_says_first_what_it_does() {
+    let place = Place::new();
+    place.session("s", "", &["one", "two"]);
+    place.session("t", "", &["three"]);
+    fs::remove_file(place.dir().join("s.jsonl")).unwrap();
+    let said = place.run(&["verify"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.out.contains("s.jsonl: is missing") && said.out.contains("--repair --forget s"), "{said:?}");
+    let said = place.run(&["show", "s"]);
+    assert!(said.code != Some(0) && said.err.contains("--forget s"), "{said:?}");
+
+    let said = place.run(&["verify", "--forget", "s"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let said = place.run(&["verify", "--repair", "--forget", "s"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), "warning: s.jsonl: is missing; it had 826 bytes\n"));
+    assert!(said.out.starts_with("Repair:\n  s.jsonl: end the session\n"), "{said:?}");
+    assert!(said.out.ends_with("Everything is sound.\n"), "{said:?}");
+    let said = place.run(&["verify", "--repair", "--json"]).ok();
+    assert_eq!(said.json_lines()[0]["repaired"], json!([]));
+}

@@ -28,7 +28,7 @@ pub trait Disk: Send + Sync + 'static {
     /// Size and time of change of a file or directory, or `None` when there is none.
     fn stat(&self, path: &str) -> io::Result<Option<Stat>> {
         let Some(file) = self.open(path)? else { return Ok(None) };
-        Ok(Some(Stat { len: file.len()?, modified: file.modified()? }))
+        Ok(Some(Stat { len: file.len()?, modified: file.modified()?, is_dir: false }))
     }
     /// Moves a file, replacing what is at the target.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
@@ -77,6 +77,8 @@ pub struct Stat {
     pub len: u64,
     /// When it was last changed, in nanoseconds since the epoch (0 where a disk keeps no times).
     pub modified: u64,
+    /// True for a directory.
+    pub is_dir: bool,
 }
 
 /// The result of taking the lock.

@@ -114,7 +114,10 @@ impl Disk for OsDisk {
 
     fn stat(&self, path: &str) -> io::Result<Option<Stat>> {
         match fs::metadata(self.at(path)?) {
-            Ok(found) => Ok(Some(Stat { len: found.len(), modified: nanoseconds(found.modified()?) })),
+            Ok(found) => {
+                let modified = nanoseconds(found.modified()?);
+                Ok(Some(Stat { len: found.len(), modified, is_dir: found.is_dir() }))
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -91,7 +91,7 @@ impl Disk for Overlay {
         let known = self.files().get(path).cloned();
         match known {
             Some(None) => Ok(None),
-            Some(Some(file)) => Ok(Some(Stat { len: file.len()?, modified: file.modified()? })),
+            Some(Some(file)) => Ok(Some(Stat { len: file.len()?, modified: file.modified()?, is_dir: false })),
             None => self.below.stat(path),
         }
     }

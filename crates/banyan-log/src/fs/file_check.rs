@@ -1,6 +1,7 @@
 //! Session files compared with the register: which are gone, short or unreadable. Those are read-only until somebody decides.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -46,9 +47,8 @@ impl FileDamage {
     }
 
     /// What to do about it.
-    fn advice(&self, path: &str) -> String {
-        let id = layout::stem(path).and_then(names::session_id_of);
-        let id = id.as_ref().map_or("ID", SessionId::as_str);
+    pub fn advice(&self, session: &SessionId) -> String {
+        let id = session.as_str();
         match self {
             Self::Missing { .. } => format!(
                 "put the file back, or stop the server and run `banyan verify --repair --forget {id}` if it was removed on purpose"
@@ -61,11 +61,18 @@ impl FileDamage {
     }
 }
 
+/// The session that a file's name tells.
+fn session_of(path: &str) -> SessionId {
+    layout::stem(path).and_then(names::session_id_of).unwrap_or_else(|| SessionId::from("ID"))
+}
+
 /// The damaged files of an open directory.
 #[derive(Default)]
 pub(crate) struct DamagedFiles {
     /// Whether there is any, so that a write need not take the lock.
     any: AtomicBool,
+    /// Whether all files were compared with the register.
+    complete: AtomicBool,
     files: RwLock<HashMap<String, FileDamage>>,
 }
 
@@ -76,7 +83,7 @@ impl DamagedFiles {
             Some(damage) => Err(LogError::ReadOnly {
                 path: path.to_owned(),
                 reason: damage.reason(),
-                advice: damage.advice(path),
+                advice: damage.advice(&session_of(path)),
             }),
             None => Ok(()),
         }
@@ -89,9 +96,15 @@ impl DamagedFiles {
         self.files.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
     }
 
-    fn put(&self, path: String, damage: FileDamage) {
+    pub(crate) fn put(&self, path: String, damage: FileDamage) {
         self.files.write().unwrap_or_else(PoisonError::into_inner).insert(path, damage);
         self.any.store(true, Ordering::Release);
+    }
+}
+
+impl DamagedFiles {
+    fn clear(&self, path: &str) {
+        self.files.write().unwrap_or_else(PoisonError::into_inner).remove(path);
     }
 }
 
@@ -135,10 +148,16 @@ impl FsLog {
         for (path, damage) in &found {
             self.shared.damaged.put(path.clone(), damage.clone());
         }
+        self.shared.damaged.complete.store(true, Ordering::Release);
         if contents.is_bloated() {
             self.shared.register.compact(self.shared.disk.as_ref(), self.shared.directory, contents)?;
         }
         Ok(found)
+    }
+
+    /// Whether all files were compared when the log was opened, so that [`Self::file_damage`] knows all there is to know.
+    pub fn files_were_checked(&self) -> bool {
+        self.shared.damaged.complete.load(Ordering::Acquire)
     }
 
     /// Compares one session's file with the register.
@@ -166,10 +185,63 @@ impl FsLog {
         contents.files.get(&layout::session(session))?.begins.clone()
     }
 
+    /// Accepts a session's file as it is now: what it had beyond that is given up.
+    pub fn accept_file(&self, session: &SessionId) -> Result<(), LogError> {
+        let path = layout::session(session);
+        let stat = self.shared.disk.stat(&path).map_err(LogError::io(format!("looking at {path}")))?;
+        let length = stat.map_or(0, |stat| stat.len);
+        self.shared.register.note(
+            self.shared.disk.as_ref(),
+            self.shared.directory,
+            vec![(path.clone(), RegisteredFile { length, ..RegisteredFile::default() })],
+        )?;
+        self.shared.damaged.clear(&path);
+        Ok(())
+    }
+
+    /// Opens the session of a damaged file for writing, so that it can be ended. Unless it is, the file is damaged again when the
+    /// log is opened next.
+    pub fn forget_damage(&self, session: &SessionId) {
+        self.shared.damaged.clear(&layout::session(session));
+    }
+
+    /// Copies a session's file to `.banyan/aside`, under a name that is free. Returns the path of the copy.
+    pub fn copy_aside(&self, session: &SessionId) -> Result<String, LogError> {
+        let path = layout::session(session);
+        let copying = || LogError::io(format!("copying {path}"));
+        let disk = self.shared.disk.as_ref();
+        disk.create_dir(layout::ASIDE).map_err(copying())?;
+        let mut copy = String::new();
+        for number in 1_u32.. {
+            copy = format!("{}/{path}.{number}", layout::ASIDE);
+            if disk.stat(&copy).map_err(copying())?.is_none() {
+                break;
+            }
+        }
+        let Some(from) = disk.open(&path).map_err(copying())? else { return Ok(copy) };
+        let to = disk.create(&copy).map_err(copying())?;
+        let mut at = 0;
+        let mut chunk = vec![0; 1 << 20];
+        loop {
+            let read = from.read_at(at, &mut chunk).map_err(copying())?;
+            if read == 0 {
+                break;
+            }
+            to.write_at(at, &chunk[..read]).map_err(copying())?;
+            at += read as u64;
+        }
+        to.sync().map_err(copying())?;
+        disk.sync_dir(layout::ASIDE).map_err(copying())?;
+        Ok(copy)
+    }
+
     fn compare(&self, path: &str, registered: &RegisteredFile) -> Option<FileDamage> {
         let found = match self.shared.files.len_in_memory(path) {
             Some(found) => Ok(Some(found).filter(|found| *found > 0)),
-            None => self.shared.disk.stat(path).map(|stat| stat.map(|stat| stat.len)),
+            None => match self.shared.disk.stat(path) {
+                Ok(Some(stat)) if stat.is_dir => Err(io::ErrorKind::IsADirectory.into()),
+                stat => stat.map(|stat| stat.map(|stat| stat.len)),
+            },
         };
         match found {
             Ok(None) => Some(FileDamage::Missing { registered: registered.length }),

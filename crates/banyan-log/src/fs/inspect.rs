@@ -46,18 +46,30 @@ pub fn journal(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
         let path = format!("{}/{name}", layout::JOURNAL);
         let Some(file) = disk.open(&path).map_err(reading())? else { continue };
         let bytes = segment::read_all(file.as_ref()).map_err(reading())?;
-        let mut rest = bytes.as_slice();
-        while let Some((_, len)) = journal::decode(rest) {
-            rest = rest.get(len..).unwrap_or_default();
-        }
-        // The end may be unwritten still: the write-ahead log has it then.
-        if !rest.is_empty() && !Log::read(disk)?.used.is_empty() {
+        let Some(first) = name.strip_suffix(".log").and_then(|first| u64::from_str_radix(first, 16).ok()) else {
             continue;
-        }
-        if !rest.is_empty() {
-            let reason =
-                format!("damaged from byte {} on: the order of later commits is lost", bytes.len() - rest.len());
-            oddities.push(Oddity { path, reason });
+        };
+        let mut commits = first..first.saturating_add(journal::PER_FILE);
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let found = journal::decode(rest).map(|(entry, len)| (0, entry, len));
+            let Some((damaged, entry, len)) = found.or_else(|| journal::find_next(rest, &commits)) else {
+                // The end may be unwritten still: the write-ahead log has it then.
+                if Log::read(disk)?.used.is_empty() {
+                    let reason = format!("damaged from byte {at} on: the order of later commits is lost");
+                    oddities.push(Oddity { path: path.clone(), reason });
+                }
+                break;
+            };
+            if damaged > 0 {
+                let reason = format!(
+                    "{damaged} bytes at {at} are damaged: subscribers that come back from before commit {} start over",
+                    entry.commit.0
+                );
+                oddities.push(Oddity { path: path.clone(), reason });
+            }
+            commits.start = entry.commit.0.saturating_add(1);
+            at += damaged + len;
         }
     }
     Ok(oddities)

@@ -6,6 +6,8 @@
 //! ```
 //! Its files are named after their first commit and hold [`PER_FILE`] commits each.
 
+use std::ops::Range;
+
 use banyan_core::born::Born;
 use banyan_model::{CommitNo, SessionId};
 
@@ -68,6 +70,25 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<(JournalEntry, usize)> {
         _ => return None,
     };
     Some((JournalEntry { commit, session, born, kind }, HEAD + len))
+}
+
+/// No entry has fewer bytes behind its head: commit, kind, two numbers, an empty id, born.
+const SHORTEST: usize = 8 + 1 + 8 + 4 + 4 + 16;
+
+/// The largest entry that is looked for behind damage. A tombstone holds the metadata of a session.
+const LARGEST: usize = 16 << 20;
+
+/// The next valid entry behind damage at the start of `bytes`, where it starts, and how long it is. Its commit is in `commits`.
+pub(crate) fn find_next(bytes: &[u8], commits: &Range<u64>) -> Option<(usize, JournalEntry, usize)> {
+    (1..bytes.len().saturating_sub(HEAD + SHORTEST - 1)).find_map(|at| {
+        let rest = bytes.get(at..)?;
+        let len = u32::from_le_bytes(*rest.first_chunk()?) as usize;
+        let commit = u64::from_le_bytes(*rest.get(HEAD..)?.first_chunk()?);
+        let kind = *rest.get(HEAD + 8)?;
+        let fits = (SHORTEST..=LARGEST).contains(&len) && commits.contains(&commit);
+        let (entry, len) = (fits && (LINES..=REMOVED).contains(&kind)).then(|| decode(rest))??;
+        Some((at, entry, len))
+    })
 }
 
 fn put(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use banyan_model::CommitNo;
 
 use super::damage_log::LostCommits;
+use super::file_check::FileDamage;
 use super::frame::Op;
 use super::layout;
 use super::lazy_file::LazyFile;
-use super::recovery::Recovered;
+use super::recovery::{Recovered, SET_ASIDE};
 use super::shared::Shared;
 use crate::LogError;
 
@@ -79,14 +80,18 @@ impl<'a> Plan<'a> {
         }
         for (path, commit) in &self.removed {
             // Bytes that the log has for a file of this name are of a later one: it starts empty.
-            let file = shared.files.ensure(path).map_err(LogError::io(format!("opening {path}")))?;
-            file.remove().map_err(LogError::io(format!("removing {path}")))?;
+            let removed = shared.files.ensure(path).and_then(|file| file.remove());
+            removed.or_else(|_| shared.disk.remove(path)).map_err(LogError::io(format!("removing {path}")))?;
             shared.register.note_removed(path, *commit)?;
             shared.files.forget(path);
             recovered.touched.push((*path).to_owned());
         }
         for (path, writes) in &self.writes {
-            self.restore(shared, path, writes, recovered)?;
+            match self.restore(shared, path, writes, recovered) {
+                Ok(()) => {}
+                Err(error @ LogError::Full(_)) => return Err(error),
+                Err(error) => put_off(shared, path, &error, recovered)?,
+            }
             if layout::stem(path).is_some() {
                 recovered.touched.push((*path).to_owned());
             }
@@ -175,6 +180,19 @@ impl<'a> Plan<'a> {
         }
         file.restore_end(&|commit| is_lost(self.lost, commit))
     }
+}
+
+/// Goes on without a file that cannot be restored: a session is closed, a journal file is begun anew.
+fn put_off(shared: &Shared, path: &str, error: &LogError, recovered: &mut Recovered) -> Result<(), LogError> {
+    recovered.warnings.push(format!("{path}: {error}"));
+    if layout::is_session_file(path) {
+        // What it had coming stays in the log, whose segments are kept.
+        shared.damaged.put(path.to_owned(), FileDamage::Unreadable { reason: error.to_string() });
+        recovered.kept_back = true;
+        return Ok(());
+    }
+    let moving = LogError::io(format!("moving {path} aside"));
+    shared.disk.rename(path, &format!("{path}{SET_ASIDE}")).map_err(moving)
 }
 
 fn is_lost(lost: &[LostCommits], commit: CommitNo) -> bool {

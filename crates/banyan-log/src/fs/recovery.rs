@@ -31,6 +31,8 @@ pub struct Recovered {
     pub warnings: Vec<String>,
     /// What is worth knowing, and no damage.
     pub notes: Vec<String>,
+    /// A file could not be restored, so the segments that have its bytes are kept.
+    pub(crate) kept_back: bool,
 }
 
 /// The segments of a write-ahead log, oldest first.
@@ -230,7 +232,13 @@ pub(crate) const SET_ASIDE: &str = ".damaged";
 /// Puts back what the log has. Segments with frames stay: the next checkpoint drops them.
 pub(crate) fn recover(shared: &Shared) -> Result<Recovered, LogError> {
     let mut log = Log::read(shared.disk.as_ref())?;
-    let journal_head = last_in_journal(shared)?;
+    let journal_head = match last_in_journal(shared) {
+        Ok(head) => head,
+        Err(error) => {
+            log.warnings.push(format!("{}: {error}", layout::JOURNAL));
+            CommitNo(0)
+        }
+    };
     log.miss_journalled(shared, journal_head);
     let head = log.head().max(journal_head);
     let mut recovered = Recovered { warnings: std::mem::take(&mut log.warnings), ..Recovered::default() };
@@ -253,6 +261,9 @@ pub(crate) fn recover(shared: &Shared) -> Result<Recovered, LogError> {
         sealed.push(Sealed { segment: used.id, through, size, damaged: !used.scanned.holes.is_empty() });
     }
     plan.carry_out(shared, &mut recovered)?;
+    if recovered.kept_back {
+        sealed.iter_mut().for_each(|sealed| sealed.damaged = true);
+    }
     log.set_aside(shared)?;
     shared.head.store(head.0, Ordering::Release);
     shared.live.set(log.used.iter().filter_map(|used| log.live.get(&used.id).copied()).collect());

@@ -64,7 +64,7 @@ pub(crate) fn journal_files(shared: &Shared) -> Result<Vec<u64>, LogError> {
 }
 
 /// Shows the entries of one journal file from an offset on, each with the offset where it ends, until `visit` says no.
-/// Stops at damage.
+/// Damaged entries are left out.
 pub(crate) fn entries(
     shared: &Shared,
     first: u64,
@@ -76,18 +76,29 @@ pub(crate) fn entries(
     let Some(file) = shared.files.existing(&path).map_err(reading())? else { return Ok(true) };
     let mut at = from;
     let mut bytes = Vec::new();
+    let mut commits = first..first + journal::PER_FILE;
     loop {
         let more = file.read(at + bytes.len() as u64, CHUNK.max(bytes.len())).map_err(reading())?;
-        if more.is_empty() {
-            return Ok(true);
-        }
+        let is_end = more.is_empty();
         bytes.extend_from_slice(&more);
         let mut used = 0;
-        while let Some((entry, len)) = journal::decode(bytes.get(used..).unwrap_or_default()) {
-            used += len;
+        loop {
+            let rest = bytes.get(used..).unwrap_or_default();
+            let found = match journal::decode(rest) {
+                Some((entry, len)) => Some((0, entry, len)),
+                // Damage; what follows it is looked for once the rest of the file is here, which is short.
+                None if is_end => journal::find_next(rest, &commits),
+                None => None,
+            };
+            let Some((start, entry, len)) = found else { break };
+            used += start + len;
+            commits.start = entry.commit.0.saturating_add(1);
             if !visit(entry, at + used as u64) {
                 return Ok(false);
             }
+        }
+        if is_end {
+            return Ok(true);
         }
         bytes.drain(..used);
         at += used as u64;

@@ -33,7 +33,12 @@ pub(crate) fn scan(
         if rest.is_empty() {
             rest = bytes;
         } else {
+            // What is here has no line feed, so a line that is long is looked through once only.
+            let has_end = memchr::memchr(b'\n', &bytes).is_some();
             rest.extend_from_slice(&bytes);
+            if !has_end {
+                continue;
+            }
         }
         let used = show_lines(&rest, rest_at, visit);
         rest.drain(..used);

@@ -6,7 +6,7 @@ use banyan::model::Position;
 use banyan::{Delivery, Start, Subscribe};
 use serde_json::json;
 
-use super::super::{TEXTS, check_mine, check_other, written};
+use super::super::{check_mine, written};
 use crate::support::*;
 
 #[test]
@@ -134,37 +134,6 @@ fn a_damaged_journal_is_never_passed_over_in_silence() {
                 told.len(),
                 rest.len()
             );
-        }
-    }
-}
-
-#[test]
-fn a_damaged_write_ahead_log_gives_what_comes_before_the_damage() {
-    let on_disk = OnDisk::new();
-    let store = door(&on_disk.store);
-    store.ok("ensure", json!({"session_id": "other", "title": "Other"}));
-    store.say(&json!("other"), "untouched");
-    let on_disk = on_disk.reopened();
-    let store = door(&on_disk.store);
-    store.ok("ensure", json!({"session_id": "mine", "title": "Title"}));
-    for said in TEXTS {
-        store.say(&json!("mine"), said);
-    }
-    let killed = copied(on_disk.dir.path());
-    let log = files_in(killed.path()).into_iter().filter(|(name, _)| name.starts_with(".banyan/wal"));
-    let (name, bytes) = log.max_by_key(|(_, bytes)| bytes.iter().filter(|byte| **byte != 0).count()).unwrap();
-    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
-    for at in (0..used).step_by(used / 8) {
-        let dir = copied(killed.path());
-        let mut bytes = bytes.clone();
-        bytes[at] ^= 0x20;
-        std::fs::write(dir.path().join(&name), bytes).unwrap();
-        let store = open(dir.path());
-        check_other(&store);
-        if !door(&store).ok("get", json!({"session_id": "mine"})).is_null() {
-            let path = door(&store).path(&json!("mine"));
-            assert_eq!(path[..], TEXTS[..path.len()], "byte {at}");
-            check_mine(&store, &format!("byte {at}"));
         }
     }
 }

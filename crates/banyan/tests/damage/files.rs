@@ -3,21 +3,10 @@
 use std::path::Path;
 
 use banyan::verify::verify;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::{TEXTS, check_mine, check_other, written};
 use crate::support::*;
-
-#[test]
-fn a_session_file_that_is_gone_is_a_session_that_is_gone() {
-    let dir = written();
-    std::fs::remove_file(file_of(dir.path(), "mine")).unwrap();
-    let store = open(dir.path());
-    assert_eq!(door(&store).ok("get", json!({"session_id": "mine"})), Value::Null);
-    assert_eq!(door(&store).ok("list", json!({}))["sessions"].as_array().unwrap().len(), 1);
-    check_other(&store);
-    assert_eq!(door(&store).ok("ensure", json!({"session_id": "mine"}))["created"], true);
-}
 
 #[test]
 fn files_of_other_programs_are_left_alone() {

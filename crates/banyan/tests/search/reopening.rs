@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use banyan::Options;
+use banyan::repair::{Decisions, repair};
 use serde_json::{Value, json};
 
 use super::{found, sorted};
@@ -124,7 +126,7 @@ fn an_index_of_another_store_is_made_anew() {
 }
 
 #[test]
-fn files_that_others_brought_or_took_away_are_noticed() {
+fn files_that_others_brought_are_noticed_and_those_that_they_took_away_once_they_are_forgotten() {
     let store = OnDisk::new();
     let (kept, lost) = (json!("kept"), json!("lost"));
     for session in [&kept, &lost] {
@@ -139,6 +141,8 @@ fn files_that_others_brought_or_took_away_are_noticed() {
     let from = from.close();
     let dir = store.close();
     fs::remove_file(file_of(dir.path(), "lost")).unwrap();
+    let decisions = Decisions { forget: vec!["lost".into()], ..Decisions::default() };
+    repair(dir.path(), &decisions, Options::default()).unwrap();
     fs::copy(file_of(from.path(), "brought"), file_of(dir.path(), "brought")).unwrap();
     let store = OnDisk::with(dir);
     assert_eq!(found(door(&store.store), "word"), sorted([of_kept, of_brought]));
