@@ -64,9 +64,14 @@ impl Store {
     /// Catches up with what the catalogue has not seen. Says which files are imports that did not end.
     pub(crate) fn reconcile(&self, recovered: &Recovered) -> Result<Vec<SessionId>, OpenError> {
         let mut interrupted = Vec::new();
-        let touched: HashSet<&str> =
-            recovered.touched.iter().filter_map(|path| path.strip_suffix(".jsonl")).collect();
-        let told: Option<Vec<SessionId>> = touched.iter().map(|stem| names::session_id_of(stem)).collect();
+        let files = recovered.touched.iter().filter(|path| path.ends_with(".jsonl"));
+        let told: Option<Vec<SessionId>> = files.clone().map(|path| self.log.session_of_file(path)).collect();
+        // A name that does not tell its session is that of its catalogue row.
+        let row_of = |path: &String| match self.log.session_of_file(path) {
+            Some(id) => names::file_stem(&id),
+            None => path.trim_end_matches(".jsonl").to_owned(),
+        };
+        let touched: HashSet<String> = files.map(row_of).collect();
         match told {
             // With very many sessions only those are looked at that a crash interrupted, unless somebody else was here.
             Some(told) if self.is_large_and_unchanged(recovered)? => {
@@ -104,7 +109,7 @@ impl Store {
     }
 
     /// Compares every session file with what the catalogue knows of it.
-    fn look_at_all(&self, touched: &HashSet<&str>) -> Result<Vec<SessionId>, OpenError> {
+    fn look_at_all(&self, touched: &HashSet<String>) -> Result<Vec<SessionId>, OpenError> {
         self.log.respell()?;
         let mut known: HashMap<String, SeenFile> = HashMap::new();
         self.catalogue.files(|seen| {
@@ -116,7 +121,7 @@ impl Store {
         let unknown = |id: &&SessionId| {
             let stem = names::file_stem(id);
             let Some(seen) = known.get(&stem) else { return true };
-            touched.contains(stem.as_str())
+            touched.contains(&stem)
                 || self.log.stamp(At::Live(id)).ok().flatten().map(|(len, _)| len) != Some(seen.length)
         };
         let changed: Vec<&SessionId> = sessions.iter().filter(unknown).collect();
@@ -128,7 +133,7 @@ impl Store {
         let mut interrupted = Vec::new();
         for (done, id) in changed.into_iter().enumerate() {
             interrupted.extend(self.look_again(id)?);
-            if !touched.contains(names::file_stem(id).as_str()) {
+            if !touched.contains(&names::file_stem(id)) {
                 self.search.mark(id);
             }
             self.progress.step(done as u64 + 1);

@@ -90,11 +90,12 @@ pub fn verify_on(disk: Arc<dyn Disk>, progress: &dyn Progress) -> Result<Report,
     if !log.register_is_new() {
         let damaged = log.check_files()?;
         findings.extend(damaged.into_iter().map(|(file, found)| {
-            let id = file.strip_suffix(".jsonl").and_then(names::session_id_of);
+            let id = log.session_of_file(&file);
             let advice = found.advice(&id.unwrap_or_else(|| SessionId::from("ID")));
             damage(file, None, format!("{}; {advice}", found.reason()))
         }));
     }
+    log.respell()?;
     let store = Store::for_reading(log, Options::default())?;
     let mut check =
         Check { store, disk, report: Report { findings, ..Report::default() }, good_blobs: HashMap::new() };
@@ -114,13 +115,8 @@ struct Check {
 
 impl Check {
     fn sessions(&mut self, progress: &dyn Progress) -> Result<(), OpenError> {
-        let known: HashMap<String, SessionId> = self
-            .store
-            .log
-            .sessions()?
-            .into_iter()
-            .map(|id| (format!("{}.jsonl", names::file_stem(&id)), id))
-            .collect();
+        let known: HashMap<String, SessionId> =
+            self.store.log.sessions()?.into_iter().map(|id| (self.store.log.file_name(&id), id)).collect();
         let listed = self.disk.list("").map_err(|error| LogError::Io {
             doing: "listing the data directory".into(),
             cause: error.to_string(),

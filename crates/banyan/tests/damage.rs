@@ -5,6 +5,7 @@ mod damage {
     mod files;
     mod log;
     mod lost_files;
+    mod names;
     mod session;
 }
 

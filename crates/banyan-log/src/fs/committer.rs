@@ -69,7 +69,7 @@ impl Queued {
 
 /// The file that a session is in. Every commit asks for it, so words for an error are found when there is one.
 fn file_of(shared: &Shared, session: &SessionId) -> Result<Arc<LazyFile>, LogError> {
-    let path = layout::session(session);
+    let path = layout::session(shared.naming, session);
     shared.damaged.refuse(&path)?;
     shared.files.ensure(&path).map_err(|error| LogError::io(format!("opening {path}"))(error))
 }

@@ -63,7 +63,7 @@ impl FileDamage {
 
 /// The session that a file's name tells.
 fn session_of(path: &str) -> SessionId {
-    layout::stem(path).and_then(names::session_id_of).unwrap_or_else(|| SessionId::from("ID"))
+    layout::stem(path).and_then(names::legacy_session_id_of).unwrap_or_else(|| SessionId::from("ID"))
 }
 
 /// The damaged files of an open directory.
@@ -129,8 +129,17 @@ impl FsLog {
 
     /// Notes files in the register as they are.
     pub fn register_files(&self, files: Vec<(SessionId, RegisteredFile)>) -> Result<(), LogError> {
-        let lines = files.into_iter().map(|(id, file)| (layout::session(&id), file)).collect();
+        let lines = files.into_iter().map(|(id, file)| (layout::session(self.shared.naming, &id), file)).collect();
         self.shared.register.note(self.shared.disk.as_ref(), self.shared.directory, lines)
+    }
+
+    /// Notes that a file has another name now.
+    pub(crate) fn register_renamed(&self, from: &str, to: &str) -> Result<(), LogError> {
+        let Ok(contents) = register::read(self.shared.disk.as_ref(), self.shared.directory) else { return Ok(()) };
+        let Some(registered) = contents.files.get(from) else { return Ok(()) };
+        self.shared.register.note_removed(from, self.head())?;
+        let moved = vec![(to.to_owned(), registered.clone())];
+        self.shared.register.note(self.shared.disk.as_ref(), self.shared.directory, moved)
     }
 
     /// Compares all session files with the register. Returns what is wrong, by file; those files are read-only from now on.
@@ -162,7 +171,7 @@ impl FsLog {
 
     /// Compares one session's file with the register.
     pub fn check_file(&self, session: &SessionId) -> Option<FileDamage> {
-        let path = layout::session(session);
+        let path = layout::session(self.shared.naming, session);
         let contents = register::read(self.shared.disk.as_ref(), self.shared.directory).ok()?;
         let damage = self.compare(&path, contents.files.get(&path)?)?;
         self.shared.damaged.put(path, damage.clone());
@@ -171,23 +180,23 @@ impl FsLog {
 
     /// What is wrong with a session's file, as far as it was compared.
     pub fn file_damage(&self, session: &SessionId) -> Option<FileDamage> {
-        self.shared.damaged.get(&layout::session(session))
+        self.shared.damaged.get(&layout::session(self.shared.naming, session))
     }
 
     /// Makes a session read-only whose file cannot be read.
     pub fn close_unreadable(&self, session: &SessionId, reason: String) {
-        self.shared.damaged.put(layout::session(session), FileDamage::Unreadable { reason });
+        self.shared.damaged.put(layout::session(self.shared.naming, session), FileDamage::Unreadable { reason });
     }
 
     /// The first line of a fork, as the register has it.
     pub fn registered_beginning(&self, session: &SessionId) -> Option<String> {
         let contents = register::read(self.shared.disk.as_ref(), self.shared.directory).ok()?;
-        contents.files.get(&layout::session(session))?.begins.clone()
+        contents.files.get(&layout::session(self.shared.naming, session))?.begins.clone()
     }
 
     /// Accepts a session's file as it is now: what it had beyond that is given up.
     pub fn accept_file(&self, session: &SessionId) -> Result<(), LogError> {
-        let path = layout::session(session);
+        let path = layout::session(self.shared.naming, session);
         let stat = self.shared.disk.stat(&path).map_err(LogError::io(format!("looking at {path}")))?;
         let length = stat.map_or(0, |stat| stat.len);
         self.shared.register.note(
@@ -202,12 +211,12 @@ impl FsLog {
     /// Opens the session of a damaged file for writing, so that it can be ended. Unless it is, the file is damaged again when the
     /// log is opened next.
     pub fn forget_damage(&self, session: &SessionId) {
-        self.shared.damaged.clear(&layout::session(session));
+        self.shared.damaged.clear(&layout::session(self.shared.naming, session));
     }
 
     /// Copies a session's file to `.banyan/aside`, under a name that is free. Returns the path of the copy.
     pub fn copy_aside(&self, session: &SessionId) -> Result<String, LogError> {
-        let path = layout::session(session);
+        let path = layout::session(self.shared.naming, session);
         let copying = || LogError::io(format!("copying {path}"));
         let disk = self.shared.disk.as_ref();
         disk.create_dir(layout::ASIDE).map_err(copying())?;
@@ -268,7 +277,7 @@ impl FsLog {
         while after < head {
             let replayed = self.replay(after, head, &mut |entry| {
                 if matches!(entry.kind, JournalKind::Removed(_)) {
-                    removed.insert(layout::session(&entry.session), entry.commit);
+                    removed.insert(layout::session(self.shared.naming, &entry.session), entry.commit);
                 }
                 true
             })?;

@@ -1,7 +1,7 @@
 //! Where things are in a data directory.
 
 use banyan_core::born::Born;
-use banyan_core::names;
+use banyan_core::names::Naming;
 use banyan_model::SessionId;
 
 pub(crate) const STATE: &str = ".banyan";
@@ -24,15 +24,15 @@ pub(crate) const TREES: &str = ".banyan/index/trees";
 const SUFFIX: &str = ".jsonl";
 
 /// The file of the session that has this id now.
-pub(crate) fn session(id: &SessionId) -> String {
-    let mut path = names::file_stem(id);
+pub(crate) fn session(naming: Naming, id: &SessionId) -> String {
+    let mut path = naming.file_stem(id);
     path.push_str(SUFFIX);
     path
 }
 
 /// The image of a session's tree.
-pub(crate) fn tree(id: &SessionId) -> String {
-    format!("{TREES}/{}.tree", names::file_stem(id))
+pub(crate) fn tree(naming: Naming, id: &SessionId) -> String {
+    format!("{TREES}/{}.tree", naming.file_stem(id))
 }
 
 /// The file of a deleted session that forks still read.

@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use banyan_core::born::Born;
-use banyan_core::names;
+use banyan_core::names::{self, Naming};
 use banyan_model::{CommitNo, Seq, SessionId};
 
 use committer::{Committer, Item, Queued};
@@ -122,8 +122,9 @@ impl FsLog {
         disk.sync_dir("").map_err(LogError::io("flushing the data directory"))?;
         let mut said = Recovered::default();
         let directory = format::settle(disk.as_ref(), format, &mut said)?;
+        let naming = naming_on(disk.as_ref())?;
         let fds = Arc::new(Fds::new(Arc::clone(&disk), options.open_files));
-        let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock, directory));
+        let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock, directory, naming));
         shared.open_register(&mut said)?;
         let mut recovered = recovery::recover(&shared)?;
         recovered.warnings.splice(..0, said.warnings);
@@ -201,7 +202,7 @@ impl FsLog {
 
     /// Says what the next line of a session is numbered, once its records have been counted.
     pub fn expect_seq(&self, session: &SessionId, seq: Seq) -> Result<(), LogError> {
-        let path = layout::session(session);
+        let path = layout::session(self.shared.naming, session);
         let file = self.shared.files.ensure(&path).map_err(LogError::io(format!("opening {path}")))?;
         file.expect_seq(seq);
         Ok(())
@@ -209,7 +210,7 @@ impl FsLog {
 
     /// Writes what is committed to a session's file, without a flush, so that it is not held. Whoever writes much at a time asks for it.
     pub fn write_out(&self, session: &SessionId) -> Result<(), LogError> {
-        let writing = LogError::io(format!("writing {}", layout::session(session)));
+        let writing = LogError::io(format!("writing {}", layout::session(self.shared.naming, session)));
         match self.find(At::Live(session))? {
             Some(file) => file.write_out().map(drop).map_err(writing),
             None => Ok(()),
@@ -239,7 +240,7 @@ impl FsLog {
 
     /// Keeps the image of a session's tree, which can be thrown away.
     pub fn save_tree(&self, session: &SessionId, image: &[u8]) -> Result<(), LogError> {
-        let path = layout::tree(session);
+        let path = layout::tree(self.shared.naming, session);
         let saving = LogError::io(format!("writing {path}"));
         let save = || {
             self.shared.disk.create_dir(layout::TREES)?;
@@ -252,7 +253,7 @@ impl FsLog {
 
     /// The image of a session's tree, if one was kept. It says itself whether it is whole.
     pub fn tree(&self, session: &SessionId) -> Option<Vec<u8>> {
-        let file = self.shared.disk.open(&layout::tree(session)).ok()??;
+        let file = self.shared.disk.open(&layout::tree(self.shared.naming, session)).ok()??;
         segment::read_all(file.as_ref()).ok()
     }
 
@@ -279,7 +280,7 @@ impl FsLog {
     fn path(&self, at: At<'_>) -> String {
         match at {
             At::Incarnation(_, born) if self.is_retained(born) => layout::base(born),
-            At::Live(session) | At::Incarnation(session, _) => layout::session(session),
+            At::Live(session) | At::Incarnation(session, _) => layout::session(self.shared.naming, session),
         }
     }
 
@@ -288,13 +289,23 @@ impl FsLog {
         self.shared.files.existing(&path).map_err(LogError::io(format!("opening {path}")))
     }
 
+    /// The name of a session's file.
+    pub fn file_name(&self, session: &SessionId) -> String {
+        layout::session(self.shared.naming, session)
+    }
+
+    /// The session that has a file of this name, as far as the name tells.
+    pub fn session_of_file(&self, name: &str) -> Option<SessionId> {
+        self.shared.naming.session_id_of(layout::stem(name)?)
+    }
+
     /// Gives session files whose names are spelled otherwise than here, as other programs may, the names that they have here.
     pub fn respell(&self) -> Result<(), LogError> {
         let listing = LogError::io("listing the data directory");
         for listed in self.shared.disk.list("").map_err(listing)?.into_iter().filter(|listed| !listed.is_dir) {
             let Some(stem) = layout::stem(&listed.name) else { continue };
             let Some(session) = names::legacy_session_id_of(stem) else { continue };
-            let path = layout::session(&session);
+            let path = layout::session(self.shared.naming, &session);
             if path == listed.name || stem.starts_with('~') {
                 continue;
             }
@@ -302,6 +313,7 @@ impl FsLog {
             if self.shared.disk.stat(&path).map_err(renaming())?.is_none() {
                 self.shared.disk.rename(&listed.name, &path).map_err(renaming())?;
                 self.shared.disk.sync_dir("").map_err(renaming())?;
+                self.register_renamed(&listed.name, &path)?;
             }
         }
         Ok(())
@@ -313,6 +325,14 @@ impl FsLog {
         let Some(file) = self.shared.files.existing(path).map_err(reading())? else { return Ok(None) };
         let mut id = None;
         scan::first_line(&file, &mut |line| id = scan::session_named_in(line)).map_err(reading())?;
+        if id.is_none() {
+            // A fork of session-manager's names itself in a later line.
+            scan::scan(&file, 0, &mut |_, line| {
+                if id.is_none() {
+                    id = scan::session_named_in(line);
+                }
+            })?;
+        }
         Ok(id)
     }
 
@@ -340,6 +360,14 @@ impl FsLog {
         }
         None
     }
+}
+
+/// How a disk tells names apart: whether the format file, which is there by now, is also found by another spelling.
+fn naming_on(disk: &dyn Disk) -> Result<Naming, LogError> {
+    let [format, _] = layout::FORMATS;
+    let other = format.to_ascii_uppercase();
+    let found = disk.stat(&other).map_err(LogError::io(format!("looking at {other}")))?;
+    Ok(if found.is_some() { Naming::CaseFolding } else { Naming::CaseSensitive })
 }
 
 impl SessionLog for FsLog {
@@ -412,12 +440,12 @@ impl SessionLog for FsLog {
         let mut sessions = Vec::with_capacity(names.len());
         for name in &names {
             let Some(stem) = layout::stem(name) else { continue };
-            match names::session_id_of(stem) {
+            match self.shared.naming.session_id_of(stem) {
                 Some(session) => sessions.push(session),
                 None if stem.starts_with('~') => {
                     // A file that cannot be read does not say whose it is; `verify` names it.
                     let told = self.id_inside(name).ok().flatten();
-                    sessions.extend(told.filter(|session| layout::session(session) == *name));
+                    sessions.extend(told.filter(|session| layout::session(self.shared.naming, session) == *name));
                 }
                 None => {}
             }

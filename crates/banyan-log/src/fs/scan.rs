@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use banyan_core::record::{Head, HeadKind, SalvagedWhat};
+use banyan_core::record::{Head, HeadKind, LegacyHead, SalvagedWhat};
 use banyan_model::SessionId;
 
 use super::lazy_file::LazyFile;
@@ -92,6 +92,10 @@ pub(crate) fn session_named_in(line: &[u8]) -> Option<SessionId> {
     match Head::parse(line) {
         Ok(Head { kind: HeadKind::Created(created), .. }) => Some(created.session_id),
         Ok(Head { kind: HeadKind::Begun(begun), .. }) => Some(begun.session_id),
+        Ok(Head { kind: HeadKind::Legacy(legacy), .. }) => match *legacy {
+            LegacyHead::Meta(meta) | LegacyHead::Append(_, meta) => Some(meta.session_id),
+            LegacyHead::Entry(_) | LegacyHead::Leaf(_) | LegacyHead::Commit(_) => None,
+        },
         Ok(_) => None,
         Err(fault) => match fault.salvage.map(|salvaged| salvaged.what) {
             Some(SalvagedWhat::Created { session_id, .. }) => session_id,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use banyan_core::born::Born;
+use banyan_core::names::Naming;
 use banyan_model::CommitNo;
 
 use super::blobs::Blobs;
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) options: Options,
     pub(crate) directory: DirectoryId,
+    /// How the disk tells names apart.
+    pub(crate) naming: Naming,
     pub(crate) files: Files,
     pub(crate) blobs: Blobs,
     /// The last commit that is safe and visible.
@@ -96,6 +99,7 @@ impl Shared {
         files: Files,
         lock: LockGuard,
         directory: DirectoryId,
+        naming: Naming,
     ) -> Self {
         let upkeep = Upkeep {
             dirty: HashMap::new(),
@@ -110,6 +114,7 @@ impl Shared {
             disk,
             options,
             directory,
+            naming,
             files,
             blobs: Blobs::default(),
             head: AtomicU64::new(0),
@@ -264,7 +269,7 @@ impl Shared {
         let path = file.path();
         self.register.note_removed(path, commit)?;
         self.upkeep().dirty.remove(path);
-        let _ = self.disk.remove(&layout::tree(&removal.session));
+        let _ = self.disk.remove(&layout::tree(self.naming, &removal.session));
         let done = (|| {
             if !removal.keep_for_forks {
                 return file.remove();
