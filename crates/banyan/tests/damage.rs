@@ -2,6 +2,7 @@
 
 mod damage {
     mod beside;
+    mod every_file;
     mod files;
     mod log;
     mod lost_files;
