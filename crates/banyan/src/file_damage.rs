@@ -1,7 +1,7 @@
 //! Session files that are gone, short or unreadable: each closes one session, never the store.
 
 use banyan_core::record::Head;
-use banyan_log::{At, FileDamage, RegisteredFile, SessionLog};
+use banyan_log::{At, FileDamage, RegisteredFile, SessionLog, first_line_sum};
 use banyan_model::{Error, SessionId};
 
 use crate::load::Read;
@@ -30,10 +30,11 @@ impl Store {
             let at = At::Live(&id);
             let Ok(Some((length, _))) = self.log.stamp(at) else { continue };
             let first = self.log.first_line(at).ok().flatten();
+            let sum = first.as_deref().filter(|line| Head::parse(line).is_ok()).map(first_line_sum);
             let is_fork = |line: &Vec<u8>| crate::load::base_in(line).is_some() && Head::parse(line).is_ok();
             let begins = first.filter(is_fork).and_then(|line| String::from_utf8(line).ok());
             let commit = self.catalogue.get(&id).ok().flatten().map(|row| row.commit).unwrap_or_default();
-            files.push((id, RegisteredFile { length, commit, begins }));
+            files.push((id, RegisteredFile { length, commit, first: sum, begins }));
         }
         Ok(self.log.register_files(files)?)
     }
@@ -41,12 +42,54 @@ impl Store {
     /// Reads a session for the catalogue. One whose file cannot be read is closed, with a warning, and others go on.
     pub(crate) fn read_or_close(&self, id: &SessionId) -> Option<Read> {
         match self.read(At::Live(id), id) {
-            Ok(read) => read,
+            Ok(read) => {
+                let length = self.log.stamp(At::Live(id)).ok().flatten().map_or(0, |(length, _)| length);
+                self.compare_beginning(id, read.as_ref(), length);
+                read.filter(|_| self.log.file_damage(id) != Some(FileDamage::Replaced))
+            }
             Err(error) => {
                 self.warn(&format!("session {id} cannot be read: {}", error.message));
                 self.log.close_unreadable(id, error.message);
                 None
             }
+        }
+    }
+
+    /// Compares the beginning of a session's file with the register if there is a reason to: nothing can be read, or the catalogue
+    /// knows another session of this id. Fails if the file was replaced.
+    pub(crate) fn compare_if_strange(&self, id: &SessionId, read: Option<&Read>) -> Result<(), Error> {
+        let row = self.catalogue.get(id).ok().flatten();
+        let born = read.filter(|read| read.state.exists()).map(|read| read.state.born().to_string());
+        let is_strange = match (&row, &born) {
+            (Some(row), Some(born)) => row.file.key.born != *born,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        if is_strange && self.log.file_damage(id).is_none() {
+            let length = self.log.stamp(At::Live(id)).ok().flatten().map_or(0, |(length, _)| length);
+            self.compare_beginning(id, read, length);
+        }
+        match self.log.file_damage(id) {
+            Some(FileDamage::Replaced) => self.refuse_damaged_file(id),
+            _ => Ok(()),
+        }
+    }
+
+    /// Closes a session whose file is another one than it was, or holds nothing that can be read any more.
+    pub(crate) fn compare_beginning(&self, id: &SessionId, read: Option<&Read>, length: u64) {
+        let damage = match read.and_then(|read| read.first_line) {
+            Some(sum) => self.log.check_first_line(id, sum),
+            None => None,
+        };
+        let is_empty = read.is_none_or(|read| !read.state.exists() && read.first_line.is_none());
+        if damage.is_none() && is_empty && length > 0 && self.log.file_damage(id).is_none() {
+            // Any sum differs from that of a first line which cannot be read.
+            if self.log.check_first_line(id, 0).is_some() {
+                self.log.close_unreadable(id, "it holds no record that can be read".to_owned());
+            }
+        }
+        if let Some(damage) = self.log.file_damage(id) {
+            self.warn(&format!("the file of session `{id}` {}; {}", damage.reason(), damage.advice(id)));
         }
     }
 
@@ -83,6 +126,6 @@ impl Store {
     pub(crate) fn registered_beginning(&self, id: &SessionId, line: &[u8]) -> Option<Vec<u8>> {
         Head::parse(line).err()?;
         let begins = self.log.registered_beginning(id)?.into_bytes();
-        (begins.len() == line.len() && Head::parse(&begins).is_ok()).then_some(begins)
+        Head::parse(&begins).is_ok().then_some(begins)
     }
 }

@@ -7,7 +7,7 @@ use banyan_core::born::Born;
 use banyan_core::record::{Base, Head, HeadKind, SalvagedWhat};
 use banyan_core::state::SessionState;
 use banyan_index::Listing;
-use banyan_log::{At, Scanned, SessionLog};
+use banyan_log::{At, Scanned, SessionLog, first_line_sum};
 use banyan_model::{Error, SessionId};
 
 use crate::access::Access;
@@ -24,6 +24,8 @@ pub(crate) struct Read {
     pub(crate) faults: Vec<(u64, String)>,
     pub(crate) scanned: Scanned,
     pub(crate) lines: u64,
+    /// The checksum of its file's first line, if that is valid and was read.
+    pub(crate) first_line: Option<u32>,
 }
 
 impl Store {
@@ -81,6 +83,7 @@ impl Store {
             Some(read) => Some(read),
             None => self.read(at, &session.id)?,
         };
+        self.compare_if_strange(&session.id, read.as_ref())?;
         let Some(read) = read else {
             self.refuse_damaged_file(&session.id)?;
             *loaded = Loaded::Absent(None);
@@ -147,21 +150,13 @@ impl Store {
         let mut faults = Vec::new();
         let mut blobs: HashMap<String, u64> = HashMap::new();
         let mut number = 0_u64;
-        let scanned = self.log.scan(at, from, &mut |offset, line| {
-            number += 1;
+        let mut first_line = None;
+        // Up to here the register had the lines.
+        let mut known_through = 0;
+        let mut apply = |number: u64, offset: u64, line: &[u8]| {
             if line.iter().all(u8::is_ascii_whitespace) {
                 return;
             }
-            // What a fork inherits is known a second time.
-            let known =
-                if offset == 0 && matches!(at, At::Live(_)) { self.registered_beginning(id, line) } else { None };
-            if known.is_some() {
-                faults.push((
-                    number,
-                    "the line is damaged; the register of files has it, and it was used".to_owned(),
-                ));
-            }
-            let line = known.as_deref().unwrap_or(line);
             let state = state.get_or_insert_with(|| match base_in(line) {
                 Some(base) => match self.fork_of(id, &base) {
                     Ok(state) => state,
@@ -175,6 +170,9 @@ impl Store {
             let len = u32::try_from(line.len()).unwrap_or(u32::MAX);
             let found = match Head::parse(line) {
                 Ok(head) => {
+                    if offset == 0 {
+                        first_line = Some(first_line_sum(line));
+                    }
                     for blob in &head.blobs {
                         blobs.entry(blob.hash.clone()).or_insert(number);
                     }
@@ -183,7 +181,34 @@ impl Store {
                 Err(fault) => state.apply_damaged(&fault, offset, len),
             };
             faults.extend(found.into_iter().map(|fault| (number, fault.to_string())));
+        };
+        let is_live = matches!(at, At::Live(_));
+        let scanned = self.log.scan(at, from, &mut |offset, line| {
+            number += 1;
+            if offset == 0
+                && is_live
+                && let Some(known) = self.registered_beginning(id, line)
+            {
+                known_through = known.len() as u64;
+                apply(number, 0, &known);
+                // The damage may have joined the lines that follow to the first one.
+                if let Some(rest) = line.get(known.len()..).filter(|rest| !rest.is_empty()) {
+                    apply(number, known_through, rest);
+                }
+            } else if offset >= known_through {
+                apply(number, offset, line);
+            }
         })?;
+        if let (0, Some(scanned)) = (number, &scanned)
+            && scanned.torn > 0
+            && let Some(known) = self.registered_beginning(id, b"").filter(|_| is_live)
+        {
+            known_through = known.len() as u64;
+            apply(1, 0, &known);
+        }
+        if known_through > 0 {
+            faults.push((1, "the line is damaged; the register of files has it, and it was used".to_owned()));
+        }
         trouble?;
         let (Some(mut state), Some(scanned)) = (state, scanned) else { return Ok(None) };
         faults.extend(state.finish().into_iter().map(|fault| (number, fault.to_string())));
@@ -194,7 +219,7 @@ impl Store {
             blobs.entry(attached.blob.clone()).or_insert(0);
         }
         self.hydrate(&mut state)?;
-        Ok(Some(Read { state, blobs, faults, scanned, lines: number }))
+        Ok(Some(Read { state, blobs, faults, scanned, lines: number, first_line }))
     }
 
     /// A fork's beginning: what it inherits. Without its base it begins empty.
@@ -202,7 +227,14 @@ impl Store {
         let begin = |state: &SessionState| SessionState::begin_fork(id.clone(), base, state);
         let begun = if self.log.is_retained(base.born) {
             let at = At::Incarnation(&base.session_id, base.born);
-            self.read(at, &base.session_id)?.map(|read| begin(&read.state))
+            let read = self.read(at, &base.session_id).unwrap_or_else(|error| {
+                self.warn(&format!("session {id}: what it inherits cannot be read: {error}"));
+                None
+            });
+            for (line, fault) in read.iter().flat_map(|read| &read.faults) {
+                self.warn(&format!("session {id}: .banyan/bases/{}.jsonl, line {line}: {fault}", base.born));
+            }
+            read.map(|read| begin(&read.state))
         } else {
             self.look(Access::whole(), &base.session_id, begin)?
         };

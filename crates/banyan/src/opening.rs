@@ -131,6 +131,7 @@ impl Store {
             None => Ok(()),
         }))?;
         self.fill_register()?;
+        self.log.end_checks();
         self.hub.begin(self.log.head());
         self.take_back_all(&interrupted);
         // A call that a crash interrupted may have stored content and committed nothing.

@@ -75,7 +75,7 @@ impl Store {
     fn carry_out_decisions(self: &Arc<Self>, decisions: &Decisions) -> Result<(), Error> {
         for id in &decisions.accept {
             match self.log.file_damage(id).or_else(|| self.log.check_file(id)) {
-                Some(FileDamage::Short { .. }) => {}
+                Some(FileDamage::Short { .. } | FileDamage::Replaced) => {}
                 Some(FileDamage::Missing { .. }) => {
                     return Err(Error::invalid_request(format!(
                         "session `{id}`: its file is missing, so there is nothing to accept; put it back, or pass --forget {id}"

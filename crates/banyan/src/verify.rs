@@ -74,8 +74,10 @@ pub fn verify(dir: impl AsRef<Path>, progress: &dyn Progress) -> Result<Report, 
 pub fn verify_on(disk: Arc<dyn Disk>, progress: &dyn Progress) -> Result<Report, OpenError> {
     // What recovery would change is seen, and nothing is written.
     let disk: Arc<dyn Disk> = Arc::new(Overlay::new(disk));
-    let oddities = inspect::format(disk.as_ref()).into_iter().chain(inspect::journal(disk.as_ref())?);
+    let oddities = inspect::format(disk.as_ref()).into_iter();
     let mut findings: Vec<Finding> = oddities.map(|oddity| damage(oddity.path, None, oddity.reason)).collect();
+    // The journal only remembers: where it is damaged, subscribers start over.
+    findings.extend(inspect::journal(disk.as_ref())?.into_iter().map(|oddity| note(oddity.path, oddity.reason)));
     let (log, recovered) = FsLog::open(Arc::clone(&disk), banyan_log::Options::default())?;
     findings.extend(recovered.warnings.iter().map(|warning| {
         let (file, reason) = warning.split_once(": ").unwrap_or(("the write-ahead log", warning));
@@ -147,6 +149,15 @@ impl Check {
                 return Ok(());
             }
         };
+        if matches!(at, At::Live(_)) && self.store.log.file_damage(id).is_none() {
+            let length = self.store.log.stamp(at)?.map_or(0, |(length, _)| length);
+            self.store.compare_beginning(id, read.as_ref(), length);
+            if let Some(found) = self.store.log.file_damage(id) {
+                let reason = format!("{}; {}", found.reason(), found.advice(id));
+                self.report.findings.push(damage(file.to_owned(), None, reason));
+                return Ok(());
+            }
+        }
         let Some(read) = read else {
             if self.store.log.file_damage(id).is_none() {
                 self.note(file, "an empty file; no session");
@@ -208,7 +219,8 @@ impl Check {
         if let Some(good) = self.good_blobs.get(hash) {
             return Ok(*good);
         }
-        let bytes = self.store.log.get_blob(hash)?;
+        // One that cannot be read is as good as missing.
+        let bytes = self.store.log.get_blob(hash).unwrap_or_default();
         self.report.blobs += 1;
         self.report.bytes += bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
         self.good_blobs.insert(hash.to_owned(), bytes.is_some());
@@ -227,9 +239,12 @@ impl Check {
     }
 
     fn note(&mut self, file: &str, reason: &str) {
-        let (file, reason) = (file.to_owned(), reason.to_owned());
-        self.report.findings.push(Finding { file, line: None, reason, severity: Severity::Note });
+        self.report.findings.push(note(file.to_owned(), reason.to_owned()));
     }
+}
+
+fn note(file: String, reason: String) -> Finding {
+    Finding { file, line: None, reason, severity: Severity::Note }
 }
 
 fn damage(file: String, line: Option<u64>, reason: String) -> Finding {

@@ -79,7 +79,7 @@ impl Disk for Overlay {
         for (path, file) in self.files().iter() {
             let Some(name) = inside(path) else { continue };
             match file {
-                None => listed.retain(|known| known.is_dir || known.name != name),
+                None => listed.retain(|known| known.name != name),
                 Some(_) if listed.iter().any(|known| known.name == name) => {}
                 Some(_) => listed.push(Listed { name, is_dir: false }),
             }
@@ -97,10 +97,13 @@ impl Disk for Overlay {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let file = self.find(from)?.ok_or(ErrorKind::NotFound)?;
+        // What cannot be opened, such as a directory, is gone from its old name and cannot be looked at under the new one.
+        let found = self.find(from).map(|file| file.ok_or(ErrorKind::NotFound));
         let mut files = self.files();
+        if let Ok(file) = found {
+            files.insert(to.to_owned(), Some(file?));
+        }
         files.insert(from.to_owned(), None);
-        files.insert(to.to_owned(), Some(file));
         Ok(())
     }
 

@@ -269,7 +269,7 @@ impl Committer {
         let Some(segment) = &self.segment else { return Vec::new() };
         let mut next = self.shared.head().0 + 1;
         if segment.at == 0 {
-            self.buffer.extend_from_slice(&segment.header(CommitNo(next)));
+            self.buffer.extend_from_slice(&segment.header(CommitNo(next), self.shared.directory));
         }
         let mut prepared = Vec::with_capacity(batch.len());
         let mut journal_entry = Vec::new();

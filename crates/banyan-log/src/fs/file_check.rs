@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use banyan_core::names;
 use banyan_model::{CommitNo, SessionId};
@@ -12,7 +12,7 @@ use super::recovery::Recovered;
 use super::register::{self, Absent, RegisteredFile};
 use super::shared::Shared;
 use super::{FsLog, layout};
-use crate::{JournalKind, LogError, Replay, SessionLog};
+use crate::{At, JournalKind, LogError, Replay, SessionLog};
 
 /// What is wrong with a session's file as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum FileDamage {
         /// How long it is.
         found: u64,
     },
+    /// It is another file: it begins with another line than it did.
+    Replaced,
     /// It cannot be read at all.
     Unreadable {
         /// Why.
@@ -42,6 +44,7 @@ impl FileDamage {
         match self {
             Self::Missing { registered } => format!("is missing; it had {registered} bytes"),
             Self::Short { registered, found } => format!("has {found} bytes and had {registered}"),
+            Self::Replaced => "was replaced: it begins with another line than it did".to_owned(),
             Self::Unreadable { reason } => format!("cannot be read: {reason}"),
         }
     }
@@ -55,6 +58,9 @@ impl FileDamage {
             ),
             Self::Short { .. } => format!(
                 "put the whole file back, or stop the server and run `banyan verify --repair --accept {id}` to go on with what is left"
+            ),
+            Self::Replaced => format!(
+                "put its own file back, or stop the server and run `banyan verify --repair --accept {id}` to go on with this one"
             ),
             Self::Unreadable { .. } => "make the file readable and open the store again".to_owned(),
         }
@@ -74,6 +80,8 @@ pub(crate) struct DamagedFiles {
     /// Whether all files were compared with the register.
     complete: AtomicBool,
     files: RwLock<HashMap<String, FileDamage>>,
+    /// Checksums of first lines, while the directory is being opened.
+    firsts: Mutex<Option<HashMap<String, u32>>>,
 }
 
 impl DamagedFiles {
@@ -103,6 +111,10 @@ impl DamagedFiles {
 }
 
 impl DamagedFiles {
+    fn firsts(&self) -> MutexGuard<'_, Option<HashMap<String, u32>>> {
+        self.firsts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn clear(&self, path: &str) {
         self.files.write().unwrap_or_else(PoisonError::into_inner).remove(path);
     }
@@ -158,6 +170,8 @@ impl FsLog {
             self.shared.damaged.put(path.clone(), damage.clone());
         }
         self.shared.damaged.complete.store(true, Ordering::Release);
+        let firsts = contents.files.iter().filter_map(|(path, file)| Some((path.clone(), file.first?)));
+        *self.shared.damaged.firsts() = Some(firsts.collect());
         if contents.is_bloated() {
             self.shared.register.compact(self.shared.disk.as_ref(), self.shared.directory, contents)?;
         }
@@ -183,6 +197,26 @@ impl FsLog {
         self.shared.damaged.get(&layout::session(self.shared.naming, session))
     }
 
+    /// Compares the first line of a session's file, which is valid, with the register. Where they differ the session is closed.
+    pub fn check_first_line(&self, session: &SessionId, sum: u32) -> Option<FileDamage> {
+        let path = layout::session(self.shared.naming, session);
+        let known = match &*self.shared.damaged.firsts() {
+            Some(firsts) => firsts.get(&path).copied(),
+            None => {
+                let contents = register::read(self.shared.disk.as_ref(), self.shared.directory).ok()?;
+                contents.files.get(&path)?.first
+            }
+        };
+        known.filter(|known| *known != sum)?;
+        self.shared.damaged.put(path, FileDamage::Replaced);
+        Some(FileDamage::Replaced)
+    }
+
+    /// Forgets what [`Self::check_files`] keeps for [`Self::check_first_line`] while a directory is being opened.
+    pub fn end_checks(&self) {
+        *self.shared.damaged.firsts() = None;
+    }
+
     /// Makes a session read-only whose file cannot be read.
     pub fn close_unreadable(&self, session: &SessionId, reason: String) {
         self.shared.damaged.put(layout::session(self.shared.naming, session), FileDamage::Unreadable { reason });
@@ -199,10 +233,11 @@ impl FsLog {
         let path = layout::session(self.shared.naming, session);
         let stat = self.shared.disk.stat(&path).map_err(LogError::io(format!("looking at {path}")))?;
         let length = stat.map_or(0, |stat| stat.len);
+        let first = self.first_line(At::Live(session))?.map(|line| register::first_line_sum(&line));
         self.shared.register.note(
             self.shared.disk.as_ref(),
             self.shared.directory,
-            vec![(path.clone(), RegisteredFile { length, ..RegisteredFile::default() })],
+            vec![(path.clone(), RegisteredFile { length, first, ..RegisteredFile::default() })],
         )?;
         self.shared.damaged.clear(&path);
         Ok(())

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::recovery::Recovered;
 use super::segment::read_all;
-use super::{checked_line, layout};
+use super::{checked_line, layout, register};
 use crate::LogError;
 use crate::disk::Disk;
 
@@ -67,6 +67,14 @@ pub(crate) fn check(disk: &dyn Disk) -> Result<Found, LogError> {
         {
             valid = Some((format, text));
         }
+    }
+    // Of two that are valid, the one counts whose directory the register names.
+    if let [(_, Copy::Valid(first, _)), (_, Copy::Valid(second, text))] = &copies
+        && first.format == second.format
+        && first.directory != second.directory
+        && register::directory_named(disk).is_some_and(|named| named.to_string() == second.directory)
+    {
+        valid = Some((second, text));
     }
     let Some((format, text)) = valid else { return without_valid(disk, &copies) };
     if format.read_by > FORMAT || format.write_by > FORMAT {

@@ -28,11 +28,15 @@ pub fn known_damage(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
         reason: format!("line {line} is damaged: what it says of earlier damage is lost"),
     });
     let listed = disk.list(layout::WAL).map_err(LogError::io("listing the write-ahead log"))?;
-    let kept = listed.into_iter().filter(|listed| listed.name.ends_with(SET_ASIDE)).map(|listed| Oddity {
+    let kept = listed.into_iter().filter(|listed| segment_set_aside(&listed.name)).map(|listed| Oddity {
         path: format!("{}/{}", layout::WAL, listed.name),
         reason: "a damaged segment of the write-ahead log, kept; commits that only it had are lost".to_owned(),
     });
     Ok(lost.chain(unreadable).chain(kept).collect())
+}
+
+fn segment_set_aside(name: &str) -> bool {
+    name.strip_suffix(SET_ASIDE).and_then(segment::id_of).is_some()
 }
 
 /// Checks the journal: every entry is whole, and commits follow one another.
@@ -44,19 +48,26 @@ pub fn journal(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
     names.sort_unstable();
     for name in names {
         let path = format!("{}/{name}", layout::JOURNAL);
-        let Some(file) = disk.open(&path).map_err(reading())? else { continue };
-        let bytes = segment::read_all(file.as_ref()).map_err(reading())?;
-        let Some(first) = name.strip_suffix(".log").and_then(|first| u64::from_str_radix(first, 16).ok()) else {
-            continue;
+        let bytes = match disk.open(&path).and_then(|file| file.map(|file| segment::read_all(&*file)).transpose())
+        {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => continue,
+            Err(error) => {
+                oddities.push(Oddity { path, reason: format!("cannot be read: {error}") });
+                continue;
+            }
         };
+        let Some(first) = journal::first_of(&name) else { continue };
         let mut commits = first..first.saturating_add(journal::PER_FILE);
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let found = journal::decode(rest).map(|(entry, len)| (0, entry, len));
             let Some((damaged, entry, len)) = found.or_else(|| journal::find_next(rest, &commits)) else {
                 // The end may be unwritten still: the write-ahead log has it then.
-                if Log::read(disk)?.used.is_empty() {
-                    let reason = format!("damaged from byte {at} on: the order of later commits is lost");
+                if Log::read(disk, None)?.used.is_empty() {
+                    let reason = format!(
+                        "damaged from byte {at} on: subscribers that come back from before the next commit start over"
+                    );
                     oddities.push(Oddity { path: path.clone(), reason });
                 }
                 break;

@@ -26,6 +26,11 @@ pub(crate) fn file_of(commit: CommitNo) -> u64 {
     commit.0 - commit.0 % PER_FILE
 }
 
+/// The first commit that a journal file of this name can have.
+pub(crate) fn first_of(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.strip_suffix(".log")?, 16).ok()
+}
+
 /// Writes an entry.
 pub(crate) fn encode(entry: &JournalEntry, out: &mut Vec<u8>) {
     let start = out.len();

@@ -13,7 +13,7 @@ use banyan_model::{CommitNo, EntryId, Seq};
 
 use super::fds::Fds;
 use super::frame::{FrameWriter, Op};
-use super::register::RegisteredFile;
+use super::register::{RegisteredFile, first_line_sum};
 use crate::{Growth, Piece, Written};
 
 /// See the module.
@@ -47,7 +47,8 @@ struct Inner {
     last_commit: CommitNo,
     /// What is in the file: up to where, and up to which commit.
     in_file: (u64, CommitNo),
-    /// The first line of a fork's file that is new.
+    /// The first line of a file that is new, by its checksum, and whole for a fork.
+    first: Option<u32>,
     begins: Option<String>,
     /// How many wait for staged bytes to become visible. Telling nobody costs a system call too.
     waiting: usize,
@@ -93,6 +94,7 @@ impl LazyFile {
             dirty: false,
             last_commit: CommitNo(0),
             in_file: (len, CommitNo(0)),
+            first: None,
             begins: None,
             waiting: 0,
         };
@@ -183,7 +185,7 @@ impl LazyFile {
         }
         inner.last_commit = commit;
         if offset == 0 {
-            inner.begins = fork_line(inner.memory.get(first..).unwrap_or_default());
+            inner.note_beginning(first);
         }
         let bytes = inner.memory.get(first..).unwrap_or_default();
         frame.push(&Op::Write { path: &self.path, offset, bytes });
@@ -223,9 +225,6 @@ impl LazyFile {
     pub(crate) fn restore(&self, offset: u64, bytes: &[u8], commit: CommitNo) -> io::Result<u64> {
         let mut inner = self.lock();
         inner.last_commit = inner.last_commit.max(commit);
-        if offset == 0 {
-            inner.begins = fork_line(bytes);
-        }
         if !inner.trim {
             // Whatever the file has from here on is older than what the log has.
             inner.written = inner.written.min(offset);
@@ -249,7 +248,11 @@ impl LazyFile {
         if missing > 0 {
             missing = self.fill_hole(&mut inner, offset, bytes)?;
         }
+        let start = inner.memory.len();
         inner.add_visible(bytes);
+        if offset == 0 {
+            inner.note_beginning(start);
+        }
         Ok(missing)
     }
 
@@ -312,12 +315,13 @@ impl LazyFile {
     pub(crate) fn registered(&self) -> RegisteredFile {
         let inner = self.lock();
         let (length, commit) = inner.in_file;
-        RegisteredFile { length, commit, begins: inner.begins.clone() }
+        RegisteredFile { length, commit, first: inner.first, begins: inner.begins.clone() }
     }
 
     /// The register has the first line by now.
     pub(crate) fn forget_beginning(&self) {
-        self.lock().begins = None;
+        let mut inner = self.lock();
+        (inner.first, inner.begins) = (None, None);
     }
 
     /// Closes a line that recovery left open.
@@ -513,6 +517,14 @@ impl Inner {
         }
     }
 
+    /// Notes the first line of the file, which is in memory from `start` on.
+    fn note_beginning(&mut self, start: usize) {
+        let bytes = self.memory.get(start..).unwrap_or_default();
+        let Some(line) = bytes.split_inclusive(|byte| *byte == b'\n').next() else { return };
+        self.first = line.ends_with(b"\n").then(|| first_line_sum(line));
+        self.begins = fork_line(line);
+    }
+
     fn last_line(&self) -> &[u8] {
         let start = self.memory.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         self.memory.get(start..).unwrap_or_default()
@@ -565,9 +577,8 @@ impl OpenLine {
     }
 }
 
-/// The first line among the first bytes of a file, if it is a fork's.
-fn fork_line(bytes: &[u8]) -> Option<String> {
-    let line = bytes.split_inclusive(|byte| *byte == b'\n').next()?;
+/// The first line of a file, if it is a fork's.
+fn fork_line(line: &[u8]) -> Option<String> {
     let is_fork = line.ends_with(b"\n") && memchr::memmem::find(line, b",\"base\":{").is_some();
     if is_fork { String::from_utf8(line.to_vec()).ok() } else { None }
 }

@@ -28,6 +28,7 @@ mod scan;
 mod segment;
 mod segment_scan;
 mod shared;
+mod unusable;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +53,7 @@ pub use damage_log::LostCommits;
 pub use file_check::FileDamage;
 pub use format::{DirectoryId, NotADirectoryId};
 pub use recovery::Recovered;
-pub use register::RegisteredFile;
+pub use register::{RegisteredFile, first_line_sum};
 
 /// When an answer leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,7 @@ impl FsLog {
         disk.sync_dir(layout::STATE).map_err(LogError::io("flushing the data directory"))?;
         disk.sync_dir("").map_err(LogError::io("flushing the data directory"))?;
         let mut said = Recovered::default();
+        unusable::set_aside(disk.as_ref(), &mut said)?;
         let directory = format::settle(disk.as_ref(), format, &mut said)?;
         let naming = naming_on(disk.as_ref())?;
         let fds = Arc::new(Fds::new(Arc::clone(&disk), options.open_files));

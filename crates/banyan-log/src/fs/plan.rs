@@ -75,7 +75,11 @@ impl<'a> Plan<'a> {
     /// Restores the files. What the log has lost is taken from the files, where they still have it.
     pub(crate) fn carry_out(self, shared: &Shared, recovered: &mut Recovered) -> Result<(), LogError> {
         for (path, base, writes, commit) in &self.moves {
-            self.carry_out_move(shared, path, base, writes, recovered)?;
+            match self.carry_out_move(shared, path, base, writes, recovered) {
+                Ok(()) => {}
+                Err(error @ LogError::Full(_)) => return Err(error),
+                Err(error) => put_off(shared, base, &error, recovered)?,
+            }
             shared.register.note_removed(path, *commit)?;
         }
         for (path, commit) in &self.removed {

@@ -7,6 +7,7 @@ use banyan_model::CommitNo;
 
 use super::checkpoint::Sealed;
 use super::damage_log::{self, LostCommits};
+use super::format::DirectoryId;
 use super::frame::follow_ops;
 use super::live_segments::{self, Live};
 use super::plan::Plan;
@@ -65,7 +66,7 @@ impl Used {
 
 impl Log {
     /// Reads all segments, and finds out what is missing. Changes nothing.
-    pub(crate) fn read(disk: &dyn Disk) -> Result<Self, LogError> {
+    pub(crate) fn read(disk: &dyn Disk, directory: Option<DirectoryId>) -> Result<Self, LogError> {
         let live = live_segments::read(disk).into_iter().map(|live| (live.segment, live)).collect();
         let mut log = Self { live, ..Self::default() };
         let listed = disk.list(layout::WAL).map_err(LogError::io("listing the write-ahead log"))?;
@@ -74,14 +75,14 @@ impl Log {
         let set_aside = listed.iter().filter_map(|listed| segment::id_of(listed.name.strip_suffix(SET_ASIDE)?));
         log.highest = set_aside.chain(ids.iter().copied()).chain(log.live.keys().copied()).max().unwrap_or(0);
         for id in &ids {
-            log.read_segment(disk, *id)?;
+            log.read_segment(disk, *id, directory)?;
         }
         log.settle();
         log.miss(&ids);
         Ok(log)
     }
 
-    fn read_segment(&mut self, disk: &dyn Disk, id: u64) -> Result<(), LogError> {
+    fn read_segment(&mut self, disk: &dyn Disk, id: u64, directory: Option<DirectoryId>) -> Result<(), LogError> {
         let path = layout::segment(id);
         let bytes = match disk
             .open(&path)
@@ -94,6 +95,10 @@ impl Log {
                 return Ok(());
             }
         };
+        if directory.is_some_and(|directory| segment::is_foreign(&bytes, directory)) {
+            self.unreadable.push((id, "is of another data directory".to_owned()));
+            return Ok(());
+        }
         let next = self.used.last().and_then(Used::last).map(|last| CommitNo(last.0 + 1));
         let live = self.live.get(&id);
         match segment_scan::scan(id, &bytes, next.or(live.map(|live| live.first)))? {
@@ -231,7 +236,7 @@ pub(crate) const SET_ASIDE: &str = ".damaged";
 
 /// Puts back what the log has. Segments with frames stay: the next checkpoint drops them.
 pub(crate) fn recover(shared: &Shared) -> Result<Recovered, LogError> {
-    let mut log = Log::read(shared.disk.as_ref())?;
+    let mut log = Log::read(shared.disk.as_ref(), Some(shared.directory))?;
     let journal_head = match last_in_journal(shared) {
         Ok(head) => head,
         Err(error) => {

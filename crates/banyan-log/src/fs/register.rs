@@ -24,6 +24,9 @@ pub struct RegisteredFile {
     pub length: u64,
     /// The last commit in it; 0 where it is not known.
     pub commit: CommitNo,
+    /// The checksum of its first line, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<u32>,
     /// Its first line, for a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins: Option<String>,
@@ -111,6 +114,7 @@ pub(crate) fn read(disk: &dyn Disk, directory: DirectoryId) -> Result<Contents, 
             Some(Line::File { file, mut registered }) => {
                 contents.removed.remove(&file);
                 if let Some(before) = contents.files.remove(&file) {
+                    registered.first = registered.first.or(before.first);
                     registered.begins = registered.begins.or(before.begins);
                 }
                 contents.files.insert(file, registered);
@@ -123,6 +127,22 @@ pub(crate) fn read(disk: &dyn Disk, directory: DirectoryId) -> Result<Contents, 
         }
     }
     Ok(contents)
+}
+
+/// Which directory the register is of, whatever else it says.
+pub(crate) fn directory_named(disk: &dyn Disk) -> Option<DirectoryId> {
+    let file = disk.open(layout::REGISTER).ok()??;
+    let mut first = [0; 256];
+    let read = file.read_at(0, &mut first).ok()?;
+    match checked_line::decode(first[..read].split_inclusive(|byte| *byte == b'\n').next()?) {
+        Some(Line::Directory { directory }) => directory.parse().ok(),
+        _ => None,
+    }
+}
+
+/// The checksum of a session's first line, by which the register knows its file.
+pub fn first_line_sum(line: &[u8]) -> u32 {
+    crc32c::crc32c(line)
 }
 
 impl Register {

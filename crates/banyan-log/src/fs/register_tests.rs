@@ -6,7 +6,7 @@ fn id() -> DirectoryId {
 }
 
 fn file(length: u64, commit: u64) -> RegisteredFile {
-    RegisteredFile { length, commit: CommitNo(commit), begins: None }
+    RegisteredFile { length, commit: CommitNo(commit), first: None, begins: None }
 }
 
 /// A register with two files, one of which is a fork and grew, and one that was removed.

@@ -54,10 +54,7 @@ pub(crate) fn journal_files(shared: &Shared) -> Result<Vec<u64>, LogError> {
         .collect();
     let listed = shared.disk.list(layout::JOURNAL).map_err(LogError::io("listing the journal"))?;
     let on_disk = listed.into_iter().map(|listed| listed.name);
-    let mut firsts: Vec<u64> = on_disk
-        .chain(in_memory)
-        .filter_map(|name| u64::from_str_radix(name.strip_suffix(".log")?, 16).ok())
-        .collect();
+    let mut firsts: Vec<u64> = on_disk.chain(in_memory).filter_map(|name| journal::first_of(&name)).collect();
     firsts.sort_unstable();
     firsts.dedup();
     Ok(firsts)

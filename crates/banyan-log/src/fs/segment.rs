@@ -1,8 +1,9 @@
 //! Segments of the write-ahead log: preallocated files that frames go into, one after another.
 //!
 //! ```text
-//! header = "BANYANW1" · segment u64 · first commit u64 · crc32c u32 · zeros up to 64 bytes
+//! header = "BANYANW1" · segment u64 · first commit u64 · crc32c u32 · directory (16 bytes) · crc32c u32 · zeros up to 64 bytes
 //! ```
+//! The first checksum is over what comes before it, the second one over the directory's id, which older segments do not have.
 //! The rest is zeros, or what frames of an earlier segment left when its file was taken again, until frames overwrite it. So a
 //! flush carries no change of size.
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use banyan_model::CommitNo;
 
+use super::format::DirectoryId;
 use super::layout;
 use crate::LogError;
 use crate::disk::{Disk, DiskFile};
@@ -60,13 +62,15 @@ impl Segment {
     }
 
     /// The header, which goes out together with the first frames.
-    pub(crate) fn header(&self, first_commit: CommitNo) -> [u8; HEADER] {
+    pub(crate) fn header(&self, first_commit: CommitNo, directory: DirectoryId) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         header[..8].copy_from_slice(MAGIC);
         header[8..16].copy_from_slice(&self.id.to_le_bytes());
         header[16..24].copy_from_slice(&first_commit.0.to_le_bytes());
         let crc = crc32c::crc32c(&header[..24]);
         header[24..28].copy_from_slice(&crc.to_le_bytes());
+        header[28..44].copy_from_slice(&directory.bytes());
+        header[44..48].copy_from_slice(&crc32c::crc32c(&directory.bytes()).to_le_bytes());
         header
     }
 }
@@ -76,6 +80,12 @@ impl Segment {
 pub(crate) struct Header {
     pub(crate) id: u64,
     pub(crate) first_commit: CommitNo,
+}
+
+/// Whether a segment says that it is of another directory.
+pub(crate) fn is_foreign(bytes: &[u8], directory: DirectoryId) -> bool {
+    let (Some(id), Some(crc)) = (bytes.get(28..44), bytes.get(44..48)) else { return false };
+    crc32c::crc32c(id).to_le_bytes() == crc && *id != directory.bytes()
 }
 
 /// Reads a header; `None` for a segment that was never written to, or is none.

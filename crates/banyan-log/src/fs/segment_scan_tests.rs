@@ -27,7 +27,8 @@ fn written(segment: u64, lengths: &[usize]) -> (Vec<u8>, Vec<usize>) {
 fn header(segment: u64) -> [u8; HEADER] {
     let disk = crate::disk::MemDisk::new();
     let file = crate::disk::Disk::create(&disk, "x").unwrap();
-    segment::Segment { id: segment, file, size: 0, at: 0 }.header(CommitNo(FIRST))
+    let directory = "00112233445566778899aabbccddeeff".parse().unwrap();
+    segment::Segment { id: segment, file, size: 0, at: 0 }.header(CommitNo(FIRST), directory)
 }
 
 fn used(bytes: &[u8], next: Option<u64>) -> Scanned {

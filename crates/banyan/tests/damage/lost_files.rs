@@ -57,11 +57,12 @@ fn a_session_file_that_is_gone_is_damage_and_no_new_session() {
 
 #[test]
 fn a_session_file_that_is_cut_anywhere_is_read_only() {
-    let whole = std::fs::read(file_of(written().path(), "mine")).unwrap();
+    let original = written();
+    let whole = std::fs::read(file_of(original.path(), "mine")).unwrap();
     let ends = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     let lengths: Vec<usize> = [0, 1, 40].into_iter().chain(ends).filter(|length| *length < whole.len()).collect();
     for length in lengths {
-        let dir = written();
+        let dir = copied(original.path());
         std::fs::write(file_of(dir.path(), "mine"), &whole[..length]).unwrap();
         refused_everything(dir.path(), &format!("{length} of {} bytes", whole.len()));
         assert_eq!(std::fs::read(file_of(dir.path(), "mine")).unwrap(), &whole[..length], "it is left as it is");
