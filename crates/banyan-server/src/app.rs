@@ -66,9 +66,8 @@ impl App {
     ) -> Self {
         let limits = &settings.limits;
         let metrics = Metrics::new();
-        let budget = |subject: Subject, limit: usize| {
-            Budget::new(subject, limit as u64, metrics.refusals(subject.label))
-        };
+        let budget =
+            |subject: Subject, limit: usize| Budget::new(subject, limit as u64, metrics.refusals(subject.label));
         let connections = Subject {
             label: "connections",
             setting: "limits.connections",
@@ -87,8 +86,9 @@ impl App {
             what: "bytes of responses",
             code: "http/busy",
         };
-        // One body of the largest size is then within every holder's half.
-        let request_memory = limits.request_memory.max(limits.body_bytes.saturating_mul(2));
+        // One body of the largest size then fits into what a holder gets while others want nothing.
+        let largest = limits.body_bytes.saturating_mul(5) / 4;
+        let request_memory = limits.request_memory.max(largest);
         Self {
             rates: Rates::new(limits.requests_per_second),
             connections: budget(connections, most),
@@ -110,13 +110,7 @@ impl App {
 
     /// Every budget of the whole server.
     pub(crate) fn budgets(&self) -> [&Arc<Budget>; 5] {
-        [
-            &self.connections,
-            &self.request_memory,
-            &self.response_memory,
-            self.subscriptions.budget(),
-            &self.spools,
-        ]
+        [&self.connections, &self.request_memory, &self.response_memory, self.subscriptions.budget(), &self.spools]
     }
 
     /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.

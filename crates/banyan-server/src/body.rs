@@ -23,8 +23,9 @@ pub(crate) const ALLOWANCE: u64 = 16 << 10;
 /// Accounted bytes are taken in steps of this size.
 pub(crate) const STEP: u64 = 64 << 10;
 
-/// A body that has this many bytes gets memory for all that its sender announced.
-const BELIEVED: usize = 1 << 20;
+/// A body is kept in segments of this size until it is complete. What one body gives back, the next one uses again; one
+/// allocation for each body would stay resident for a while after it, beside the next one's.
+const SEGMENT: usize = 256 << 10;
 
 /// A request's whole body.
 pub(crate) struct Whole(pub(crate) Bytes);
@@ -44,21 +45,55 @@ impl FromRequest<Shared> for Whole {
         let mut room = Room::new(&app.request_memory, &parts.extensions);
         room.cover(first.len() as u64).await?;
         let Some(second) = pieces.next(room.revoked()).await? else { return Ok(Self(first)) };
-        let announced = usize::try_from(pieces.announced).unwrap_or(0);
-        let mut whole = BytesMut::with_capacity(announced.min(STEP as usize).max(first.len() + second.len()));
-        whole.extend_from_slice(&first);
+        let mut whole = Segments::default();
+        whole.push(&first);
+        drop(first);
         let mut next = Some(second);
         while let Some(piece) = next {
             let waited = room.cover((whole.len() + piece.len()) as u64).await?;
             pieces.excuse(waited);
-            whole.extend_from_slice(&piece);
-            if whole.len() >= BELIEVED && whole.capacity() < announced {
-                whole.reserve(announced - whole.len());
-            }
+            whole.push(&piece);
             drop(piece);
             next = pieces.next(room.revoked()).await?;
         }
-        Ok(Self(room.keep(whole.freeze())))
+        Ok(Self(room.keep(whole.join())))
+    }
+}
+
+/// A body that is not complete.
+#[derive(Default)]
+struct Segments {
+    full: Vec<BytesMut>,
+    last: BytesMut,
+}
+
+impl Segments {
+    fn len(&self) -> usize {
+        self.full.len() * SEGMENT + self.last.len()
+    }
+
+    fn push(&mut self, mut piece: &[u8]) {
+        while !piece.is_empty() {
+            if self.last.len() == SEGMENT {
+                self.full.push(std::mem::take(&mut self.last));
+            }
+            let (now, later) = piece.split_at(piece.len().min(SEGMENT - self.last.len()));
+            self.last.extend_from_slice(now);
+            piece = later;
+        }
+    }
+
+    /// All of it. Each segment is given back as soon as it is copied.
+    fn join(mut self) -> Bytes {
+        if self.full.is_empty() {
+            return self.last.freeze();
+        }
+        let mut whole = BytesMut::with_capacity(self.len());
+        for segment in self.full.drain(..) {
+            whole.extend_from_slice(&segment);
+        }
+        whole.extend_from_slice(&self.last);
+        whole.freeze()
     }
 }
 
@@ -120,8 +155,6 @@ impl<'a> Room<'a> {
 pub(crate) struct Pieces {
     body: Body,
     pace: Pace,
-    /// How many bytes the sender says there are, at least.
-    announced: u64,
     received: u64,
     most: u64,
 }
@@ -131,7 +164,7 @@ impl Pieces {
     pub(crate) fn of(body: Body, most: u64, limits: &Limits) -> Result<Self, Problem> {
         let announced = body.size_hint().lower();
         let pace = Pace::new(limits.body_timeout, limits.body_rate);
-        let pieces = Self { body, pace, announced, received: 0, most };
+        let pieces = Self { body, pace, received: 0, most };
         if announced > most { Err(pieces.too_large()) } else { Ok(pieces) }
     }
 

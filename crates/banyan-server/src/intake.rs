@@ -73,12 +73,13 @@ impl Intake {
 impl State {
     fn cover(&mut self) -> Result<(), Refusal> {
         let covered = self.lease.as_ref().map_or(ALLOWANCE, Lease::amount);
-        let Some((budget, holder)) = self.budget.as_ref().filter(|_| self.unfinished > covered) else { return Ok(()) };
+        let Some((budget, holder)) = self.budget.as_ref().filter(|_| self.unfinished > covered) else {
+            return Ok(());
+        };
         match &mut self.lease {
             Some(lease) => lease.try_grow((self.unfinished - covered).next_multiple_of(STEP)),
             None => {
-                let amount = self.unfinished.next_multiple_of(STEP);
-                self.lease = Some(budget.try_take(holder.clone(), amount)?);
+                self.lease = Some(budget.try_take(holder.clone(), self.unfinished.next_multiple_of(STEP))?);
                 Ok(())
             }
         }

@@ -52,7 +52,7 @@ pub struct Limits {
     pub body_bytes: usize,
     /// The most bytes that a file may have that is imported.
     pub import_bytes: usize,
-    /// The most bytes of request bodies that are in memory at a time, over all connections. At least two of the largest fit,
+    /// The most bytes of request bodies that are in memory at a time, over all connections. One of the largest fits,
     /// whatever this says.
     pub request_memory: usize,
     /// The most bytes of responses that wait to be read at a time, over all connections.
@@ -98,7 +98,7 @@ impl Default for Limits {
         Self {
             body_bytes: 64 << 20,
             import_bytes: 4 << 30,
-            request_memory: 128 << 20,
+            request_memory: 80 << 20,
             response_memory: 256 << 20,
             header_bytes: 64 << 10,
             connections: 20_000,

@@ -80,12 +80,8 @@ impl FromRequest<Shared> for Spooled {
 
 /// The places for files on disk.
 pub(crate) fn places(refusals: Refusals) -> Arc<Budget> {
-    let subject = Subject {
-        label: "imports",
-        setting: "a fixed limit",
-        what: "files being imported",
-        code: "http/busy",
-    };
+    let subject =
+        Subject { label: "imports", setting: "a fixed limit", what: "files being imported", code: "http/busy" };
     Budget::new(subject, ON_DISK, refusals)
 }
 

@@ -345,7 +345,8 @@ impl State {
     /// Returns how many were revoked.
     fn revoke_from_the_greediest(&mut self, holder: &Holder, amount: u64, limit: u64) -> u64 {
         let missing = (self.used + amount).saturating_sub(limit);
-        let greediest = self.holders.iter_mut().filter(|(other, _)| *other != holder).max_by_key(|(_, it)| it.used);
+        let greediest =
+            self.holders.iter_mut().filter(|(other, _)| *other != holder).max_by_key(|(_, it)| it.used);
         let Some((_, greediest)) = greediest else { return 0 };
         let (mut revoked, mut count) = (0, 0);
         while revoked < missing && (greediest.used - revoked) * 2 > limit {

@@ -17,6 +17,12 @@ fn key(name: &str) -> Holder {
     Holder::Key(name.into())
 }
 
+/// How many wait within their half, and in all.
+fn waiting(budget: &Budget) -> (usize, usize) {
+    let state = budget.lock();
+    (state.waiting, state.all_waiting)
+}
+
 fn reason(taken: Result<Lease, Refusal>) -> Option<Reason> {
     taken.err().map(|refusal| refusal.reason)
 }
@@ -57,7 +63,7 @@ async fn who_waits_gets_what_is_given_back_and_is_refused_after_a_while() {
     let (a, b) = (budget.try_take(key("a"), 40).unwrap(), budget.try_take(key("b"), 40).unwrap());
     let mut waits = Box::pin(budget.take(key("c"), 20));
     assert!(waits.as_mut().now_or_never().is_none());
-    assert_eq!((budget.lock().waiting, budget.lock().all_waiting), (1, 1));
+    assert_eq!(waiting(&budget), (1, 1));
     drop(a);
     assert_eq!(waits.await.unwrap().amount(), 20);
     let a = budget.try_take(key("a"), 40).unwrap();
@@ -66,7 +72,7 @@ async fn who_waits_gets_what_is_given_back_and_is_refused_after_a_while() {
     let mut waits = Box::pin(budget.take(key("c"), 20));
     assert!(waits.as_mut().now_or_never().is_none());
     drop(waits);
-    assert_eq!((budget.lock().waiting, budget.lock().all_waiting), (0, 0));
+    assert_eq!(waiting(&budget), (0, 0));
     drop((a, b));
     assert!(budget.lock().holders.is_empty());
 }

@@ -255,7 +255,7 @@ pub(super) const KEYS: &[Key] = &[
     size_key!("limits.import_bytes", "the most that a file may have that is imported", import_bytes),
     size_key!(
         "limits.request_memory",
-        "the most that request bodies may hold in memory, over all connections; at least twice `limits.body_bytes`. Beyond it a request waits up to 2 s, then gets 503; a key or address with more than half gets 429",
+        "the most that request bodies may hold in memory, over all connections; at least a quarter more than `limits.body_bytes`. Beyond it a request waits up to 2 s, then gets 503; a key or address with more than half gets 429",
         request_memory
     ),
     size_key!(

@@ -168,10 +168,15 @@ impl Socket {
     /// Why reading failed, when the budget for requests had no room.
     fn refused(&self) -> Option<End> {
         let refusal = self.caller.peer.as_ref()?.intake().refusal()?;
-        Some(End::Close(close_code::AGAIN, match refusal.reason {
-            Reason::Full => "this server holds as many bytes of requests as it may",
-            Reason::Share => "this key or address holds more than half of the bytes of requests that this server may hold",
-        }))
+        Some(End::Close(
+            close_code::AGAIN,
+            match refusal.reason {
+                Reason::Full => "this server holds as many bytes of requests as it may",
+                Reason::Share => {
+                    "this key or address holds more than half of the bytes of requests that this server may hold"
+                }
+            },
+        ))
     }
 
     async fn hear(&mut self, message: Message) -> Result<(), End> {

@@ -95,7 +95,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
     /// The head with its letters as they were sent.
-    pub(crate) head_as_sent: String,
+    head_as_sent: String,
     pub(crate) body: Vec<u8>,
 }
 
