@@ -46,6 +46,11 @@ impl Server {
         machine::resident_kib_of(&self.child.id().to_string())
     }
 
+    /// The most memory that was ever resident, in KiB.
+    pub(crate) fn most_resident_kib(&self) -> Outcome<u64> {
+        machine::most_resident_kib_of(&self.child.id().to_string())
+    }
+
     /// Waits until everything that was written can be found, so that what is measured next is not measured beside the index.
     pub(crate) fn wait_for_index(&self) -> Outcome<()> {
         let search = request("POST", "/v1/call/session::search", br#"{"query":"anything","limit":1}"#);

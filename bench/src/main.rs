@@ -13,6 +13,7 @@ mod directory;
 mod fork;
 mod growing_message;
 mod history_page;
+mod http_bodies;
 mod http_calls;
 mod http_client;
 mod http_server;
@@ -55,6 +56,7 @@ const WORK: &[(&str, Work)] = &[
     ("subscriptions", subscriptions::run),
     ("http-calls", http_calls::run),
     ("http-streams", http_streams::run),
+    ("http-bodies", http_bodies::run),
     ("bus-calls", bus_calls::run),
     ("list-page", list_page::run),
     ("search", search::run),

@@ -11,6 +11,7 @@ use banyan::Banyan;
 use hyper::StatusCode;
 use tokio::sync::{Semaphore, watch};
 
+use crate::budget::{Budget, SharedTexts, Subject};
 use crate::events::Places;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
@@ -31,12 +32,20 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) rates: Rates,
     pub(crate) traces: Option<Traces>,
+    /// Connections, by key or address. Their number is limited where they are taken.
+    pub(crate) connections: Arc<Budget>,
+    /// Bytes of request bodies in memory.
+    pub(crate) request_memory: Arc<Budget>,
+    /// Bytes of responses that wait for their readers.
+    pub(crate) response_memory: Arc<Budget>,
+    /// The leases of texts that several connections are sent at a time.
+    pub(crate) texts: SharedTexts,
     /// Places for subscriptions, over all connections.
     pub(crate) subscriptions: Places,
     /// Places for those who read the past for a stream, so that many who come back at once do not take all memory.
     pub(crate) readers: Arc<Semaphore>,
     /// Places for large files that come in, and where they are meanwhile.
-    pub(crate) spools: Arc<Semaphore>,
+    pub(crate) spools: Arc<Budget>,
     pub(crate) spool: PathBuf,
     stop: watch::Receiver<bool>,
 }
@@ -53,13 +62,55 @@ impl App {
         settings: Settings,
         keys: Arc<Keys>,
         stop: watch::Receiver<bool>,
+        most: usize,
     ) -> Self {
-        let rates = Rates::new(settings.limits.requests_per_second);
-        let subscriptions = Places::new(settings.limits.subscriptions);
-        let readers = Arc::new(Semaphore::new(READERS));
+        let limits = &settings.limits;
         let metrics = Metrics::new();
-        let (spools, spool) = (spool::places(), data.join(".banyan/incoming"));
-        Self { store, settings, keys, metrics, rates, traces: None, subscriptions, readers, spools, spool, stop }
+        let budget =
+            |subject: Subject, limit: usize| Budget::new(subject, limit as u64, metrics.refusals(subject.label));
+        let connections = Subject {
+            label: "connections",
+            setting: "limits.connections",
+            what: "connections",
+            code: "http/too_many_connections",
+        };
+        let requests = Subject {
+            label: "request_memory",
+            setting: "limits.request_memory",
+            what: "bytes of request bodies",
+            code: "http/busy",
+        };
+        let responses = Subject {
+            label: "response_memory",
+            setting: "limits.response_memory",
+            what: "bytes of responses",
+            code: "http/busy",
+        };
+        // One body of the largest size then fits into what a holder gets while others want nothing.
+        let largest = limits.body_bytes.saturating_mul(5) / 4;
+        let request_memory = limits.request_memory.max(largest);
+        Self {
+            rates: Rates::new(limits.requests_per_second),
+            connections: budget(connections, most),
+            request_memory: budget(requests, request_memory),
+            response_memory: budget(responses, limits.response_memory),
+            texts: SharedTexts::default(),
+            subscriptions: Places::new(limits.subscriptions, metrics.refusals("subscriptions")),
+            readers: Arc::new(Semaphore::new(READERS)),
+            spools: spool::places(metrics.refusals("imports")),
+            spool: data.join(".banyan/incoming"),
+            traces: None,
+            store,
+            settings,
+            keys,
+            metrics,
+            stop,
+        }
+    }
+
+    /// Every budget of the whole server.
+    pub(crate) fn budgets(&self) -> [&Arc<Budget>; 5] {
+        [&self.connections, &self.request_memory, &self.response_memory, self.subscriptions.budget(), &self.spools]
     }
 
     /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.

@@ -6,14 +6,16 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use banyan::{Access, Banyan, Scope};
-use hyper::header::AUTHORIZATION;
+use hyper::header::{AUTHORIZATION, CONNECTION, HeaderValue};
 use hyper::http::request::Parts;
 
 use crate::app::{App, Shared};
+use crate::budget::{Holder, Peer};
 use crate::keys::Key;
 use crate::observe::MadeWith;
 use crate::ocp;
 use crate::problem::Problem;
+use crate::response;
 
 /// Who calls. Handlers reach the store through this, and so see and change only what the key may.
 #[derive(Clone)]
@@ -21,9 +23,16 @@ pub(crate) struct Caller {
     pub(crate) store: Banyan,
     /// None while the server has no key, and takes everyone who reaches loopback for its owner.
     pub(crate) key: Option<Arc<Key>>,
+    /// The connection that the request came by.
+    pub(crate) peer: Option<Peer>,
 }
 
 impl Caller {
+    /// Who the caller's use of budgets is accounted to.
+    pub(crate) fn holder(&self) -> Holder {
+        Holder::of_parts(self.key.as_deref(), self.peer.as_ref())
+    }
+
     /// Whether the caller may see what is about the whole server: the other keys, its metrics.
     pub(crate) fn is_operator(&self) -> bool {
         self.key.as_ref().is_none_or(|key| key.scope.is_empty() && !key.read_only)
@@ -43,17 +52,35 @@ pub(crate) async fn authenticate(State(app): State<Shared>, mut request: Request
     match identify(&app, &request) {
         Ok(caller) => {
             let key = caller.key.clone();
+            let place = key.as_ref().zip(caller.peer.as_ref()).map_or(Ok(()), |(key, peer)| peer.charge_to(key));
+            if let Err(refusal) = place {
+                let mut response = Problem::from(refusal).into_response();
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                return made_with(key, response);
+            }
             if let Err(problem) = app.rates.check(key.as_deref()) {
                 return made_with(key, problem.into_response());
             }
-            if !ocp::carried(request.headers()) {
-                request.extensions_mut().insert(caller);
-                return made_with(key, next.run(request).await);
+            let mut room = None;
+            if response::must_wait(&app, request.method(), request.uri().path()) {
+                match response::room(&app, caller.holder()).await {
+                    Ok(lease) => room = Some(lease),
+                    Err(refusal) => return made_with(key, Problem::from(refusal).into_response()),
+                }
             }
-            let carried = ocp::take(&app, &caller, request.headers()).await;
-            request.extensions_mut().insert(caller.clone());
-            let mut response = next.run(request).await;
-            carried.answer(&caller, &mut response).await;
+            let response = if ocp::carried(request.headers()) {
+                let carried = ocp::take(&app, &caller, request.headers()).await;
+                request.extensions_mut().insert(caller.clone());
+                let mut response = next.run(request).await;
+                carried.answer(&caller, &mut response).await;
+                response::account(&app, response, || caller.holder())
+            } else {
+                let (key, peer) = (caller.key.clone(), caller.peer.clone());
+                request.extensions_mut().insert(caller);
+                let response = next.run(request).await;
+                response::account(&app, response, || Holder::of_parts(key.as_deref(), peer.as_ref()))
+            };
+            drop(room);
             made_with(key, response)
         }
         Err(problem) => problem.into_response(),
@@ -69,8 +96,9 @@ fn made_with(key: Option<Arc<Key>>, mut response: Response) -> Response {
 }
 
 fn identify(app: &App, request: &Request) -> Result<Caller, Problem> {
+    let peer = request.extensions().get::<Peer>().cloned();
     if app.open() {
-        return Ok(Caller { store: app.store.clone(), key: None });
+        return Ok(Caller { store: app.store.clone(), key: None, peer });
     }
     let given = token(request).ok_or_else(|| {
         Problem::unauthenticated(
@@ -81,7 +109,7 @@ fn identify(app: &App, request: &Request) -> Result<Caller, Problem> {
         Problem::unauthenticated("this key is not known here; `banyan key ls` lists the keys that are")
     })?;
     let access = Access { scope: Scope::of(key.scope.clone()), read_only: key.read_only };
-    Ok(Caller { store: app.store.with_access(access), key: Some(key) })
+    Ok(Caller { store: app.store.with_access(access), key: Some(key), peer })
 }
 
 /// The key as it was sent: in its header, or, from where no header can be set (`EventSource`, `WebSocket`), in the query.

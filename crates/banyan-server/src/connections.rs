@@ -23,6 +23,8 @@ use tower::ServiceExt;
 
 use crate::apart::Apart;
 use crate::app::Shared;
+use crate::budget::{Holder, Peer};
+use crate::problem::Problem;
 use crate::socket::{Place, Placed};
 use crate::tls::Certificates;
 
@@ -45,7 +47,7 @@ pub(crate) async fn accept(
     let stopped = app.stopped();
     tokio::pin!(stopped);
     loop {
-        let (stream, _) = tokio::select! {
+        let (stream, address) = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
@@ -57,19 +59,28 @@ pub(crate) async fn accept(
             },
             () = &mut stopped => break,
         };
-        let Ok(permit) = Arc::clone(&places).try_acquire_owned() else {
-            app.metrics.turned_away.inc();
-            // Over TLS nothing can be said before a handshake, which is work.
-            if let (None, Ok(permit)) = (&tls, Arc::clone(&refusals).try_acquire_owned()) {
-                tokio::spawn(async move {
-                    turn_away(stream).await;
-                    drop(permit);
-                });
+        let taken = Arc::clone(&places).try_acquire_owned().map_err(|_| too_many()).and_then(|permit| {
+            let holder = Holder::Address(address.ip().to_canonical());
+            Ok((permit, app.connections.try_take(holder, 1)?))
+        });
+        let (permit, lease) = match taken {
+            Ok(taken) => taken,
+            Err(problem) => {
+                app.metrics.turned_away.inc();
+                // Over TLS nothing can be said before a handshake, which is work.
+                if let (None, Ok(permit)) = (&tls, Arc::clone(&refusals).try_acquire_owned()) {
+                    tokio::spawn(async move {
+                        turn_away(stream, &problem).await;
+                        drop(permit);
+                    });
+                }
+                continue;
             }
-            continue;
         };
         prepare(&stream);
         let place = Place::new(permit, app.metrics.connections.clone());
+        let peer = Peer::new(address.ip(), lease);
+        let read_timeout = app.settings.limits.read_timeout;
         let connection = Connection {
             app: Arc::clone(&app),
             servers: Arc::clone(&servers),
@@ -81,7 +92,7 @@ pub(crate) async fn accept(
         match &tls {
             None => drop(tokio::spawn(async move {
                 if let Some(Ok(Some(version))) = in_time(limit, &app, version_of(&stream)).await {
-                    connection.serve(version, Placed::new(stream, place)).await;
+                    connection.serve(version, Placed::new(stream, place, peer, read_timeout)).await;
                 }
             })),
             Some(tls) => {
@@ -93,7 +104,7 @@ pub(crate) async fn accept(
                                 Some(b"h2") => Version::Two,
                                 _ => Version::One,
                             };
-                            connection.serve(version, Placed::new(stream, place)).await;
+                            connection.serve(version, Placed::new(stream, place, peer, read_timeout)).await;
                         }
                         Some(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                         None => {}
@@ -170,6 +181,10 @@ impl Servers {
         two.timer(TokioTimer::new())
             .max_header_list_size(u32::try_from(head).unwrap_or(u32::MAX))
             .keep_alive_interval(limits.head_timeout)
+            // What a connection may hold that nobody has read yet, and what a slow reader of a stream may.
+            .initial_connection_window_size(UNREAD_WINDOW)
+            .initial_stream_window_size(UNREAD_WINDOW)
+            .max_send_buf_size(UNSENT)
             .max_concurrent_streams(256);
         Self { one, two }
     }
@@ -191,12 +206,13 @@ impl Connection {
         let spoken = Arc::new(AtomicBool::new(false));
         let Self { app, servers, router, cut, limit } = self;
         let first = Arc::clone(&spoken);
-        let unread = stream.unread();
+        let (unread, peer) = (stream.unread(), stream.peer());
         let (io, silent) = (TokioIo::new(stream), silent(&spoken, limit));
         match version {
             Version::One => {
-                let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+                let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
                     first.store(true, Ordering::Relaxed);
+                    request.extensions_mut().insert(peer.clone());
                     let (router, unread) = (router.clone(), unread.clone());
                     Apart::new(async move {
                         unread.answer(request, |request| router.oneshot(request)).await.map(without_length)
@@ -206,8 +222,9 @@ impl Connection {
                 until_over(connection, UpgradeableConnection::graceful_shutdown, silent, &app, cut).await;
             }
             Version::Two => {
-                let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+                let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
                     first.store(true, Ordering::Relaxed);
+                    request.extensions_mut().insert(peer.clone());
                     router.clone().oneshot(request.map(axum::body::Body::new)).map_ok(without_length)
                 });
                 let connection = Box::pin(servers.two.serve_connection(io, service));
@@ -262,11 +279,23 @@ async fn silent(spoken: &AtomicBool, limit: Duration) {
     }
 }
 
-/// Says that there is no place left.
-async fn turn_away(mut stream: TcpStream) {
-    let detail = r#"{"type":"urn:banyan:problem:http/too_many_connections","title":"Service Unavailable","status":503,"detail":"this server has as many connections as it takes","code":"http/too_many_connections"}"#;
+/// How many bytes of requests an HTTP/2 connection may send before they are read.
+const UNREAD_WINDOW: u32 = 256 << 10;
+
+/// How many bytes of a response over HTTP/2 are held for its reader.
+const UNSENT: usize = 64 << 10;
+
+/// There is no place left.
+fn too_many() -> Problem {
+    Problem::busy("http/too_many_connections", "this server has as many connections as it takes")
+}
+
+/// Says why a connection is not taken.
+async fn turn_away(mut stream: TcpStream, problem: &Problem) {
+    let detail = serde_json::to_string(&problem.document()).unwrap_or_default();
     let answer = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\ncontent-length: {}\r\nretry-after: 1\r\nconnection: close\r\n\r\n{detail}",
+        "HTTP/1.1 {}\r\ncontent-type: application/problem+json\r\ncontent-length: {}\r\nretry-after: 1\r\nconnection: close\r\n\r\n{detail}",
+        problem.status,
         detail.len()
     );
     let said = async {

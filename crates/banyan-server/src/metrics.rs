@@ -13,6 +13,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::app::Shared;
+use crate::budget::Refusals;
 use crate::caller::Caller;
 use crate::problem::Problem;
 
@@ -32,6 +33,9 @@ pub(crate) struct Metrics {
     /// Connections that there was no place for.
     pub(crate) turned_away: Counter,
     subscriptions: Gauge,
+    budget_used: Family<OfBudget, Gauge>,
+    budget_limit: Family<OfBudget, Gauge>,
+    budget_refusals: Family<BudgetRefusal, Counter>,
     /// Subscriptions that ended because they could not keep up.
     pub(crate) lagged: Counter,
     /// Bytes of requests' bodies.
@@ -67,6 +71,19 @@ struct Answered {
     status: u16,
 }
 
+/// A budget of the whole server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfBudget {
+    budget: &'static str,
+}
+
+/// Why a budget refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BudgetRefusal {
+    budget: &'static str,
+    reason: &'static str,
+}
+
 /// What came of a context that a call brought along.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ContextCall {
@@ -91,6 +108,9 @@ impl Metrics {
             connections: Gauge::default(),
             turned_away: Counter::default(),
             subscriptions: Gauge::default(),
+            budget_used: Family::default(),
+            budget_limit: Family::default(),
+            budget_refusals: Family::default(),
             lagged: Counter::default(),
             received: Counter::default(),
             sent: Counter::default(),
@@ -132,6 +152,11 @@ impl Metrics {
             self.turned_away.clone(),
         );
         to.register("subscriptions", "Subscriptions that are open", self.subscriptions.clone());
+        let about = "How much of a budget of the whole server is in use: bytes, or a number";
+        to.register("budget_used", about, self.budget_used.clone());
+        to.register("budget_limit", "How much of it may be in use", self.budget_limit.clone());
+        let about = "Requests that a budget refused, by reason: full, share (one key or address has half), revoked (for others)";
+        to.register("budget_refusals", about, self.budget_refusals.clone());
         to.register("subscriptions_lagged", "Subscriptions that could not keep up and ended", self.lagged.clone());
         to.register_with_unit("received", "Bodies of requests", Unit::Bytes, self.received.clone());
         to.register_with_unit("sent", "Bodies of answers", Unit::Bytes, self.sent.clone());
@@ -157,6 +182,12 @@ impl Metrics {
         to.register("keys", "Keys that the server knows", self.keys.clone());
     }
 
+    /// The counters of a budget's refusals.
+    pub(crate) fn refusals(&self, budget: &'static str) -> Refusals {
+        let counter = |reason| self.budget_refusals.get_or_create(&BudgetRefusal { budget, reason }).clone();
+        Refusals { full: counter("full"), share: counter("share"), revoked: counter("revoked") }
+    }
+
     /// Counts a request whose answer begins.
     pub(crate) fn answered(&self, asked: &Asked, status: StatusCode, seconds: f64) {
         let Asked { method, route, function } = asked.clone();
@@ -174,7 +205,12 @@ pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result
     metrics.head.set(i64::try_from(app.store.head().0).unwrap_or(i64::MAX));
     metrics.searchable.set(i64::try_from(app.store.searchable().0).unwrap_or(i64::MAX));
     metrics.poisoned.set(app.store.poisoned().is_some().into());
-    metrics.subscriptions.set(i64::try_from(app.subscriptions.taken()).unwrap_or(i64::MAX));
+    metrics.subscriptions.set(i64::try_from(app.subscriptions.budget().used()).unwrap_or(i64::MAX));
+    for budget in app.budgets() {
+        let of = OfBudget { budget: budget.label() };
+        metrics.budget_used.get_or_create(&of).set(i64::try_from(budget.used()).unwrap_or(i64::MAX));
+        metrics.budget_limit.get_or_create(&of).set(i64::try_from(budget.limit()).unwrap_or(i64::MAX));
+    }
     metrics.keys.set(i64::try_from(app.keys.all().len()).unwrap_or(i64::MAX));
     let mut page = String::new();
     text::encode(&mut page, &metrics.registry).map_err(|_| Problem::internal())?;

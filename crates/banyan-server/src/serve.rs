@@ -74,7 +74,7 @@ pub async fn start_with(
     let listener = TcpListener::bind(settings.listen).await.map_err(listening)?;
     let address = listener.local_addr().map_err(listening)?;
     let (stop, stopped) = watch::channel(false);
-    let mut app = App::new(store, data, settings, keys, stopped);
+    let mut app = App::new(store, data, settings, keys, stopped, most);
     if let Some(traces) = &app.settings.traces {
         app.traces = Some(Traces::start(traces, app.metrics.lost_batches.clone())?);
     }

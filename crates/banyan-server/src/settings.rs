@@ -52,6 +52,11 @@ pub struct Limits {
     pub body_bytes: usize,
     /// The most bytes that a file may have that is imported.
     pub import_bytes: usize,
+    /// The most bytes of request bodies that are in memory at a time, over all connections. One of the largest fits,
+    /// whatever this says.
+    pub request_memory: usize,
+    /// The most bytes of responses that wait to be read at a time, over all connections.
+    pub response_memory: usize,
     /// The most bytes that a request's head may have.
     pub header_bytes: usize,
     /// The most connections at a time.
@@ -62,8 +67,12 @@ pub struct Limits {
     pub subscriptions_per_socket: usize,
     /// How long a request's head may take, and how long a connection may be idle.
     pub head_timeout: Duration,
-    /// How long a request's body may take to bring its next 4 KiB.
+    /// The least bytes a second that a request's body, or a message of a WebSocket, must bring while it is sent.
+    pub body_rate: usize,
+    /// Over which time that rate is measured.
     pub body_timeout: Duration,
+    /// How long a response may wait until its reader takes 4 KiB of it; then the connection is closed.
+    pub read_timeout: Duration,
     /// The most requests a second of one key; none is no limit.
     pub requests_per_second: Option<u32>,
 }
@@ -89,12 +98,16 @@ impl Default for Limits {
         Self {
             body_bytes: 64 << 20,
             import_bytes: 4 << 30,
+            request_memory: 80 << 20,
+            response_memory: 256 << 20,
             header_bytes: 64 << 10,
             connections: 20_000,
             subscriptions: 20_000,
             subscriptions_per_socket: 100,
             head_timeout: Duration::from_secs(30),
-            body_timeout: Duration::from_secs(30),
+            body_rate: 4 << 10,
+            body_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_secs(60),
             requests_per_second: None,
         }
     }

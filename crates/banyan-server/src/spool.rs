@@ -10,22 +10,25 @@ use axum::extract::FromRequest;
 use banyan::import::Input;
 use bytes::BytesMut;
 use hyper::Request;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::app::Shared;
-use crate::body::Pieces;
+use crate::body::{Pieces, Room};
+use crate::budget::{Budget, Holder, Lease, Refusals, Subject};
 use crate::problem::Problem;
 
 /// So much of a file is in memory.
 const IN_MEMORY: usize = 1 << 20;
-/// So many files are on disk at a time. Whoever comes later waits, and sends no more meanwhile.
-const ON_DISK: usize = 4;
+/// How many files are on disk at a time. Each has at most `limits.import_bytes`.
+const ON_DISK: u64 = 4;
+/// Maximum time that a file waits for a place on disk. Its sender is not read from meanwhile.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A file that came in.
 pub(crate) struct Spooled {
     pub(crate) input: Box<dyn Input>,
-    _place: Option<OwnedSemaphorePermit>,
+    _place: Option<Lease>,
 }
 
 impl FromRequest<Shared> for Spooled {
@@ -33,35 +36,38 @@ impl FromRequest<Shared> for Spooled {
 
     async fn from_request(request: Request<Body>, app: &Shared) -> Result<Self, Problem> {
         let limits = &app.settings.limits;
-        let mut pieces = Pieces::of(request.into_body(), limits.import_bytes as u64, limits.body_timeout)?;
+        let (parts, body) = request.into_parts();
+        let mut pieces = Pieces::of(body, limits.import_bytes as u64, limits)?;
+        let mut room = Room::new(&app.request_memory, &parts.extensions);
         let mut held = BytesMut::new();
-        let mut on_disk: Option<(File, OwnedSemaphorePermit)> = None;
-        while let Some(piece) = pieces.next().await? {
+        let mut on_disk: Option<(File, Lease)> = None;
+        while let Some(piece) = pieces.next(room.revoked()).await? {
+            let began = Instant::now();
+            room.cover((held.len() + piece.len()) as u64).await?;
             held.extend_from_slice(&piece);
-            if held.len() <= IN_MEMORY {
-                continue;
+            if held.len() > IN_MEMORY {
+                let (file, place) = match on_disk.take() {
+                    Some(open) => open,
+                    None => {
+                        let place = app.spools.take_within(Holder::of(&parts.extensions), 1, PATIENCE).await?;
+                        let folder = app.spool.clone();
+                        (in_background(move || unnamed(folder)).await?, place)
+                    }
+                };
+                let full = std::mem::take(&mut held).freeze();
+                let write = move || -> io::Result<File> {
+                    let mut file = file;
+                    file.write_all(&full)?;
+                    Ok(file)
+                };
+                on_disk = Some((in_background(write).await?, place));
+                room.clear();
             }
-            let (file, place) = match on_disk.take() {
-                Some(open) => open,
-                None => {
-                    let place = Arc::clone(&app.spools).acquire_owned().await;
-                    let place = place.map_err(|_| Problem::internal())?;
-                    let folder = app.spool.clone();
-                    (in_background(move || unnamed(folder)).await?, place)
-                }
-            };
-            let full = std::mem::take(&mut held).freeze();
-            let write = move || -> io::Result<File> {
-                let mut file = file;
-                file.write_all(&full)?;
-                Ok(file)
-            };
-            on_disk = Some((in_background(write).await?, place));
             // The sender is not to blame for what took time here.
-            pieces.begin_waiting();
+            pieces.excuse(began.elapsed());
         }
         let Some((mut file, place)) = on_disk else {
-            return Ok(Self { input: Box::new(Cursor::new(held.freeze())), _place: None });
+            return Ok(Self { input: Box::new(Cursor::new(room.keep(held.freeze()))), _place: None });
         };
         let file = in_background(move || {
             file.write_all(&held)?;
@@ -73,8 +79,10 @@ impl FromRequest<Shared> for Spooled {
 }
 
 /// The places for files on disk.
-pub(crate) fn places() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(ON_DISK))
+pub(crate) fn places(refusals: Refusals) -> Arc<Budget> {
+    let subject =
+        Subject { label: "imports", setting: "a fixed limit", what: "files being imported", code: "http/busy" };
+    Budget::new(subject, ON_DISK, refusals)
 }
 
 async fn in_background(work: impl FnOnce() -> io::Result<File> + Send + 'static) -> Result<File, Problem> {

@@ -6,6 +6,7 @@
 
 mod hostile {
     mod bodies;
+    mod budgets;
     mod crowds;
     mod heads;
     mod slow;

@@ -253,9 +253,27 @@ pub(super) const KEYS: &[Key] = &[
     duration_key!("drain", "how long open calls may take once it is told to stop", drain),
     size_key!("limits.body_bytes", "the most that a request's body may have", body_bytes),
     size_key!("limits.import_bytes", "the most that a file may have that is imported", import_bytes),
+    size_key!(
+        "limits.request_memory",
+        "the most that request bodies may hold in memory, over all connections; at least a quarter more than `limits.body_bytes`. Beyond it a request waits up to 2 s, then gets 503; a key or address with more than half gets 429",
+        request_memory
+    ),
+    size_key!(
+        "limits.response_memory",
+        "the most that responses waiting for their readers may hold in memory, over all connections, shared in the same way",
+        response_memory
+    ),
     size_key!("limits.header_bytes", "the most that a request's head may have", header_bytes),
-    count_key!("limits.connections", "the most connections at a time", connections),
-    count_key!("limits.subscriptions", "the most subscriptions at a time", subscriptions),
+    count_key!(
+        "limits.connections",
+        "the most connections at a time; one key or address gets more than half only while others do not need them",
+        connections
+    ),
+    count_key!(
+        "limits.subscriptions",
+        "the most subscriptions at a time; one key or address gets more than half only while others do not need them",
+        subscriptions
+    ),
     count_key!(
         "limits.subscriptions_per_socket",
         "the most subscriptions of one WebSocket connection",
@@ -266,10 +284,20 @@ pub(super) const KEYS: &[Key] = &[
         "how long a request's head may take, and how long a connection may be idle",
         limits.head_timeout
     ),
+    size_key!(
+        "limits.body_rate",
+        "the least that a request's body must bring a second; slower ones end with 408",
+        body_rate
+    ),
     duration_key!(
         "limits.body_timeout",
-        "how long a request's body may take to bring its next 4 KiB",
+        "the time over which `limits.body_rate` is measured",
         limits.body_timeout
+    ),
+    duration_key!(
+        "limits.read_timeout",
+        "how long a response may wait until its reader takes 4 KiB of it; then the connection is closed",
+        limits.read_timeout
     ),
     key!(
         "limits.requests_per_second",

@@ -7,16 +7,18 @@ use std::time::Duration;
 use banyan::model::{Error, GetRequest, Position, SessionId};
 use banyan::{Banyan, Delivery, Subscription};
 use prometheus_client::metrics::counter::Counter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::deltas::Deltas;
 use super::frames::Frame;
 use super::query::Asked;
 use crate::app::Shared;
+use crate::budget::Lease;
 use crate::caller::Caller;
 use crate::presence::{Leave, Presence};
 use crate::problem::Problem;
+use crate::response::LARGE;
 
 /// See the module.
 pub(crate) struct Feed {
@@ -28,7 +30,7 @@ pub(crate) struct Feed {
     keep_alive: Duration,
     over: bool,
     snapshot: bool,
-    _place: OwnedSemaphorePermit,
+    _place: Lease,
 }
 
 /// What there is to send.
@@ -82,13 +84,7 @@ impl Feed {
         if app.stopping() {
             return Err(Problem::busy("http/stopping", "the server is stopping"));
         }
-        let place = app.subscriptions.take().await.ok_or_else(|| {
-            let most = app.settings.limits.subscriptions;
-            Problem::busy(
-                "events/too_many_subscriptions",
-                format!("this server has {most} subscriptions, which is as many as it takes"),
-            )
-        })?;
+        let place = app.subscriptions.take(caller.holder()).await?;
         let (store, lagged) = (caller.store.clone(), app.metrics.lagged.clone());
         let snapshot = asked.begins_with_snapshot();
         let readers = Arc::clone(&app.readers);
@@ -228,9 +224,25 @@ impl Intake {
         let mut bytes = 0;
         while bytes < AT_ONCE {
             let Some(delivery) = self.first.take().or_else(|| self.ready()) else { break };
+            // A large event goes alone, so that its text is shared with the other subscribers and not copied.
+            if !frames.is_empty() && self.is_large(&delivery) {
+                self.first = Some(delivery);
+                break;
+            }
             bytes += self.add(delivery, &mut frames);
         }
         frames
+    }
+
+    /// Whether an event is sent whole, and is large.
+    fn is_large(&self, delivery: &Delivery) -> bool {
+        match delivery {
+            // Its text is not needed when only the addition is sent.
+            Delivery::Event(event) => {
+                (self.deltas.is_none() || event.added.is_none()) && event.frame().len() >= LARGE
+            }
+            Delivery::Snapshot(_) | Delivery::SnapshotEnd(_) | Delivery::Lagged | Delivery::Resync => false,
+        }
     }
 
     /// What is ready without waiting.

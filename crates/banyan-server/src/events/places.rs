@@ -6,12 +6,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
+
+use crate::budget::{Budget, Holder, Lease, Refusal, Refusals, Subject};
 
 /// See the module.
 pub(crate) struct Places {
-    free: Arc<Semaphore>,
-    most: usize,
+    budget: Arc<Budget>,
     nudge: watch::Sender<()>,
     nudged_at: Mutex<Option<Instant>>,
 }
@@ -22,36 +23,39 @@ const NOTICED: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl Places {
-    pub(crate) fn new(most: usize) -> Self {
-        let most = most.min(Semaphore::MAX_PERMITS);
+    pub(crate) fn new(most: usize, refusals: Refusals) -> Self {
+        let subject = Subject {
+            label: "subscriptions",
+            setting: "limits.subscriptions",
+            what: "subscriptions",
+            code: "events/too_many_subscriptions",
+        };
         Self {
-            free: Arc::new(Semaphore::new(most)),
-            most,
+            budget: Budget::new(subject, most as u64, refusals),
             nudge: watch::Sender::default(),
             nudged_at: Mutex::default(),
         }
     }
 
-    /// How many are taken.
-    pub(crate) fn taken(&self) -> usize {
-        self.most.saturating_sub(self.free.available_permits())
+    /// The budget of all places.
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
-    /// Takes a place, if there is one.
-    pub(super) async fn take(&self) -> Option<OwnedSemaphorePermit> {
-        if let Ok(place) = Arc::clone(&self.free).try_acquire_owned() {
-            return Some(place);
-        }
-        if !self.may_nudge() {
-            return None;
+    /// Takes a place if the budget's rule allows it, after those who went away were noticed.
+    pub(super) async fn take(&self, holder: Holder) -> Result<Lease, Refusal> {
+        let mut taken = self.budget.try_take(holder.clone(), 1);
+        if taken.is_ok() || !self.may_nudge() {
+            return taken;
         }
         for _ in 0..2 {
             self.nudge.send_replace(());
-            if let Ok(place) = tokio::time::timeout(NOTICED, Arc::clone(&self.free).acquire_owned()).await {
-                return place.ok();
+            taken = self.budget.take_within(holder.clone(), 1, NOTICED).await;
+            if taken.is_ok() {
+                break;
             }
         }
-        None
+        taken
     }
 
     /// Tells when a comment is to be sent.

@@ -1,6 +1,7 @@
 //! Events as a stream that browsers and every SSE client understand.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
@@ -16,9 +17,11 @@ use super::feed::{Feed, News, Session};
 use super::frames::{Frame, stream_bytes};
 use super::query::Asked;
 use crate::app::Shared;
+use crate::budget::shared_text;
 use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::resources::pairs;
+use crate::response::{EVENT_STREAM, LARGE};
 use crate::shapes;
 
 /// `GET /v1/events`: what happens, in all sessions or in those that are asked for.
@@ -29,7 +32,8 @@ pub(crate) async fn everything(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let asked = asked(&uri, &headers)?;
-    Ok(response(Feed::open(&app, &caller, asked, Session::MayCome).await?))
+    let feed = Feed::open(&app, &caller, asked, Session::MayCome).await?;
+    Ok(response(&app, &caller, feed))
 }
 
 /// `GET /v1/sessions/{session_id}/events`: what happens in one session, which has to exist.
@@ -47,7 +51,8 @@ pub(crate) async fn of_session(
         return shapes::open(&app, &caller, id, &query, last_event_id(&headers)?).await;
     }
     let asked = asked(&uri, &headers)?.in_session(id)?;
-    Ok(response(Feed::open(&app, &caller, asked, Session::MustExist).await?))
+    let feed = Feed::open(&app, &caller, asked, Session::MustExist).await?;
+    Ok(response(&app, &caller, feed))
 }
 
 fn asked(uri: &Uri, headers: &HeaderMap) -> Result<Asked, Problem> {
@@ -63,8 +68,8 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 /// Starts the response at once, and opens it again through proxies that wait for a first byte.
 pub(crate) const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
-fn response(feed: Feed) -> Response {
-    event_stream(Stream { feed: Box::new(feed), stage: Stage::Begins, last: Position::BEGINNING })
+fn response(app: &Shared, caller: &Caller, feed: Feed) -> Response {
+    event_stream(app, caller, Stream { feed: Box::new(feed), stage: Stage::Begins, last: Position::BEGINNING })
 }
 
 /// What a stream sends, piece by piece.
@@ -73,15 +78,30 @@ pub(crate) trait Pieces: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
-/// An answer that goes on.
-pub(crate) fn event_stream(pieces: impl Pieces) -> Response {
-    let pieces = stream::unfold(pieces, |mut pieces| async move {
-        let piece = pieces.next().await?;
-        Some((Ok::<_, Infallible>(piece), pieces))
+/// A response that goes on. A large piece waits for its part of the budget for responses, and the stream ends as if the
+/// subscriber had lagged when there is none.
+pub(crate) fn event_stream(app: &Shared, caller: &Caller, pieces: impl Pieces) -> Response {
+    let (app, holder) = (Arc::clone(app), caller.holder());
+    let pieces = stream::unfold(Some(pieces), move |pieces| {
+        let (app, holder) = (Arc::clone(&app), holder.clone());
+        async move {
+            let mut pieces = pieces?;
+            let piece = pieces.next().await?;
+            if piece.len() < LARGE {
+                return Some((Ok::<_, Infallible>(piece), Some(pieces)));
+            }
+            match shared_text(&app.texts, &app.response_memory, holder, piece).await {
+                Ok(piece) => Some((Ok(piece), Some(pieces))),
+                Err(_) => {
+                    app.metrics.lagged.inc();
+                    Some((Ok(stream_bytes(&[Frame::Lagged])), None))
+                }
+            }
+        }
     });
     let mut response = Body::from_stream(pieces).into_response();
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CONTENT_TYPE, EVENT_STREAM);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     // nginx holds answers back unless it is told not to.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));

@@ -42,7 +42,7 @@ pub(super) async fn open(
         readers: Arc::clone(&app.readers),
         stage: Stage::Begins,
     };
-    Ok(event_stream(stream))
+    Ok(event_stream(app, caller, stream))
 }
 
 /// Adds a frame to what is sent.

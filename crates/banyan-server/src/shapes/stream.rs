@@ -54,7 +54,7 @@ pub(crate) async fn open(
         stage: Stage::Begins(mark),
         written: Written::default(),
     };
-    Ok(event_stream(stream))
+    Ok(event_stream(app, caller, stream))
 }
 
 /// A stream under way.

@@ -4,6 +4,8 @@
 mod protocol;
 mod socket;
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -24,6 +26,9 @@ pub(crate) async fn connect(
         .map_err(|error| Problem::new(StatusCode::UPGRADE_REQUIRED, "http/not_a_websocket", error.body_text()))?;
     if app.stopping() {
         return Err(Problem::busy("http/stopping", "the server is stopping"));
+    }
+    if let Some(peer) = &caller.peer {
+        peer.intake().begin(Arc::clone(&app.request_memory), caller.holder());
     }
     let most = app.settings.limits.body_bytes;
     Ok(upgrade.max_message_size(most).max_frame_size(most).on_upgrade(move |socket| async move {

@@ -11,11 +11,14 @@ use futures_util::{SinkExt, StreamExt, stream};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::protocol::{self, Ask};
-use crate::app::Shared;
+use crate::app::{App, Shared};
+use crate::body::share;
+use crate::budget::{Holder, Lease, Reason, Refusal};
 use crate::caller::Caller;
 use crate::events::{Asked, Feed, Frame, News, Session};
 use crate::presence::{Leave, Presence};
 use crate::problem::Problem;
+use crate::response::{self, LARGE};
 
 /// How many calls of one connection run at a time. The next one is read when one of them is answered.
 const IN_FLIGHT: usize = 32;
@@ -30,11 +33,15 @@ pub(super) struct Socket {
     socket: WebSocket,
     presence: Presence,
     ping: Interval,
+    /// When the rate of what arrives is looked at.
+    pace: Interval,
     working: FuturesUnordered<BoxFuture<'static, Done>>,
     feeds: SelectAll<BoxStream<'static, Told>>,
     /// Subscriptions by id.
     subscriptions: HashMap<String, State>,
     stopping: bool,
+    /// Whether a message was incomplete when its rate was last looked at.
+    incomplete: bool,
 }
 
 /// How far a subscription is.
@@ -47,7 +54,7 @@ enum State {
 
 /// What came of an ask.
 enum Done {
-    Answer(String),
+    Answer(String, Option<Lease>),
     Opened(String, Box<Feed>),
     NotOpened(String, Problem),
 }
@@ -56,6 +63,8 @@ enum Done {
 struct Told {
     messages: Vec<String>,
     over: Option<String>,
+    /// The part of the budget that the messages have until they are sent.
+    _lease: Option<Lease>,
 }
 
 /// Why a connection ends.
@@ -72,16 +81,21 @@ impl Socket {
         let every = app.settings.keep_alive;
         let mut ping = tokio::time::interval_at(Instant::now() + every, every);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let window = app.settings.limits.body_timeout;
+        let mut pace = tokio::time::interval_at(Instant::now() + window, window);
+        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             presence: Presence::new(&app, caller.key.clone()),
             app,
             caller,
             socket,
             ping,
+            pace,
             working: FuturesUnordered::new(),
             feeds: SelectAll::new(),
             subscriptions: HashMap::new(),
             stopping: false,
+            incomplete: false,
         }
     }
 
@@ -128,14 +142,46 @@ impl Socket {
             },
             incoming = self.socket.recv(), if reads => match incoming {
                 None => Err(End::Gone),
-                Some(Err(error)) => Err(unreadable(&error)),
+                Some(Err(error)) => Err(self.refused().unwrap_or_else(|| unreadable(&error))),
                 Some(Ok(message)) => self.hear(message).await,
             },
+            _ = self.pace.tick() => self.check_pace(reads),
             _ = self.ping.tick() => self.send([Message::Ping(Default::default())]).await,
         }
     }
 
+    /// Ends the connection when a message arrives too slowly. While nothing is read, that is nobody's fault.
+    fn check_pace(&mut self, reads: bool) -> Result<(), End> {
+        let Some(peer) = &self.caller.peer else { return Ok(()) };
+        let limits = &self.app.settings.limits;
+        let recent = peer.intake().take_recent();
+        // The first window of a message is not looked at: it began somewhere within it.
+        let begun = std::mem::replace(&mut self.incomplete, recent.is_some() && reads);
+        match recent {
+            Some(bytes) if begun && reads && bytes < share(limits.body_rate as u64, limits.body_timeout) => {
+                Err(End::Close(close_code::POLICY, "the message arrives too slowly"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Why reading failed, when the budget for requests had no room.
+    fn refused(&self) -> Option<End> {
+        let refusal = self.caller.peer.as_ref()?.intake().refusal()?;
+        Some(End::Close(
+            close_code::AGAIN,
+            match refusal.reason {
+                Reason::Full => "this server holds as many bytes of requests as it may",
+                Reason::Share => {
+                    "this key or address holds more than half of the bytes of requests that this server may hold"
+                }
+            },
+        ))
+    }
+
     async fn hear(&mut self, message: Message) -> Result<(), End> {
+        self.incomplete = false;
+        let arrived = self.caller.peer.as_ref().and_then(|peer| peer.intake().complete());
         let text = match message {
             Message::Text(text) => text,
             Message::Binary(_) => {
@@ -155,12 +201,25 @@ impl Socket {
             (id, Err(problem)) => self.say(protocol::refused(id.as_deref(), &problem)).await,
             (None, Ok(_)) => Ok(()),
             (Some(id), Ok(Ask::Call { function, request })) => {
-                let store = self.caller.store.clone();
+                let (app, caller) = (self.app.clone(), self.caller.clone());
                 self.working.push(Box::pin(async move {
-                    Done::Answer(match store.call(&function, request.as_bytes()).await {
+                    let mut room = None;
+                    if response::call_must_wait(&app, &function) {
+                        match response::room(&app, caller.holder()).await {
+                            Ok(lease) => room = Some(lease),
+                            Err(refusal) => {
+                                return Done::Answer(protocol::refused(Some(&id), &refusal.into()), None);
+                            }
+                        }
+                    }
+                    let answer = match caller.store.call(&function, request.as_bytes()).await {
                         Ok(response) => protocol::answered(&id, &response),
                         Err(error) => protocol::refused(Some(&id), &error.into()),
-                    })
+                    };
+                    drop((arrived, room));
+                    let lease = (answer.len() >= LARGE)
+                        .then(|| app.response_memory.take_regardless(caller.holder(), answer.len() as u64));
+                    Done::Answer(answer, lease)
                 }));
                 Ok(())
             }
@@ -213,7 +272,7 @@ impl Socket {
 
     async fn finish(&mut self, done: Done) -> Result<(), End> {
         match done {
-            Done::Answer(answer) => self.say(answer).await,
+            Done::Answer(answer, _lease) => self.say(answer).await,
             Done::NotOpened(id, problem) => {
                 let answer = protocol::refused(Some(&id), &problem);
                 let state = self.subscriptions.remove(&id);
@@ -229,7 +288,8 @@ impl Socket {
                 }
                 let (handle, registration) = AbortHandle::new_pair();
                 self.subscriptions.insert(id.clone(), State::Runs(handle));
-                self.feeds.push(Abortable::new(messages(id, feed), registration).boxed());
+                let account = (self.app.clone(), self.caller.holder());
+                self.feeds.push(Abortable::new(messages(id, feed, account), registration).boxed());
                 self.say(answer).await
             }
         }
@@ -297,24 +357,42 @@ fn unreadable(error: &axum::Error) -> End {
     End::Gone
 }
 
-/// What a subscription sends. The last of it says that it is over.
-fn messages(id: String, feed: Box<Feed>) -> BoxStream<'static, Told> {
-    stream::unfold(Some((id, feed)), |running| async move {
-        let (id, mut feed) = running?;
+/// What a subscription sends. The last of it says that it is over. A large message waits for its part of the budget for
+/// responses, and the subscription ends as if it had lagged when there is none.
+fn messages(id: String, feed: Box<Feed>, account: (Shared, Holder)) -> BoxStream<'static, Told> {
+    stream::unfold(Some((id, feed, account)), |running| async move {
+        let (id, mut feed, account) = running?;
         loop {
             match feed.next().await {
                 Some(News::Frames(frames)) => {
+                    let (app, holder) = &account;
+                    let Ok(lease) = room(app, holder, &frames).await else {
+                        app.metrics.lagged.inc();
+                        let messages = vec![Frame::Lagged.message(&id)];
+                        return Some((Told { messages, over: Some(id), _lease: None }, None));
+                    };
                     let messages = frames.iter().map(|frame| frame.message(&id)).collect();
                     return Some(match frames.last().is_some_and(Frame::is_last) {
-                        true => (Told { messages, over: Some(id) }, None),
-                        false => (Told { messages, over: None }, Some((id, feed))),
+                        true => (Told { messages, over: Some(id), _lease: lease }, None),
+                        false => (Told { messages, over: None, _lease: lease }, Some((id, feed, account))),
                     });
                 }
                 // The connection has pings of its own.
                 Some(News::Quiet | News::PastOver) => {}
-                None => return Some((Told { messages: Vec::new(), over: Some(id) }, None)),
+                None => return Some((Told { messages: Vec::new(), over: Some(id), _lease: None }, None)),
             }
         }
     })
     .boxed()
+}
+
+/// Room for the messages of large frames: as text, and once more as what is written.
+async fn room(app: &App, holder: &Holder, frames: &[Frame]) -> Result<Option<Lease>, Refusal> {
+    let bytes: usize = frames.iter().map(Frame::size).sum();
+    if bytes < LARGE {
+        return Ok(None);
+    }
+    // Half of the limit is within everybody's share, so no message is too large to be sent at all.
+    let budget = &app.response_memory;
+    budget.take(holder.clone(), (2 * bytes as u64).min(budget.limit() / 2)).await.map(Some)
 }
