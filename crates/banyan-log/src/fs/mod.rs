@@ -120,7 +120,7 @@ impl FsLog {
         }
         disk.sync_dir(layout::STATE).map_err(LogError::io("flushing the data directory"))?;
         disk.sync_dir("").map_err(LogError::io("flushing the data directory"))?;
-        let mut said = Recovered::default();
+        let mut said = Recovered { warnings: disk.tighten(layout::STATE), ..Recovered::default() };
         let directory = format::settle(disk.as_ref(), format, &mut said)?;
         let fds = Arc::new(Fds::new(Arc::clone(&disk), options.open_files));
         let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock, directory));
