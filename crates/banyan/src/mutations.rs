@@ -282,6 +282,6 @@ fn base_key(state: &SessionState) -> Option<FileKey> {
 
 /// What the journal keeps of a deleted session.
 fn tombstone(state: &SessionState, timestamp: i64) -> Vec<u8> {
-    let tombstone = Tombstone { timestamp, metadata: state.meta().metadata.clone() };
+    let tombstone = Tombstone { timestamp, metadata: state.metadata().map(|metadata| metadata.as_ref().clone()) };
     serde_json::to_vec(&tombstone).unwrap_or_default()
 }

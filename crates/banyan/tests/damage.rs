@@ -3,6 +3,7 @@
 mod damage {
     mod beside;
     mod files;
+    mod owner;
     mod session;
 }
 
