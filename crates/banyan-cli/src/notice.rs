@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use banyan::private;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -22,7 +23,7 @@ impl Notice {
     pub(crate) fn leave(dir: &Path, url: &str) -> io::Result<Self> {
         let note = Note { url: url.to_owned(), pid: std::process::id() };
         let path = path(dir);
-        fs::write(&path, serde_json::to_vec(&note)?)?;
+        private::write(&path, &serde_json::to_vec(&note)?)?;
         Ok(Self(path))
     }
 }

@@ -6,12 +6,12 @@ use banyan_model::{CommitNo, Object, SessionId, SessionMeta, SessionStatus};
 use rusqlite::Row as SqlRow;
 
 use crate::error::IndexError;
-use crate::row::{FileKey, Row, SeenFile, SessionFile, Standing};
+use crate::row::{FileKey, MetadataTrust, Row, SeenFile, SessionFile, Standing};
 
 /// The columns of [`row`], in its order; those of [`meta`] come first.
 pub(crate) const ROW: &str = "id, title, description, status, status_reason, message_count, forked_from, created_at, \
                               updated_at, metadata, born, hidden, coalesce(stem, id), base_id, base_born, length, \
-                              modified, commit_no";
+                              modified, commit_no, signature";
 
 /// The numbers of the file of incarnation `?1`, `?2`. Each half has its own index.
 pub(crate) const FILE_NUMBERS: &str = "SELECT num FROM session WHERE id = ?1 AND born = ?2 AND hidden = 0 UNION ALL \
@@ -43,10 +43,15 @@ pub(crate) fn row(row: &SqlRow<'_>) -> Result<Row, IndexError> {
         _ => None,
     };
     let key = FileKey { session_id: text_id(row, 0)?, born: row.get(10)? };
+    let (standing, meta) = (standing(row.get(11)?), meta(row)?);
+    let labelled = row.get::<_, i64>(18)? != 0 || meta.metadata.as_ref().is_none_or(Object::is_empty);
+    // A listed session with metadata has labels, unless its metadata is in doubt.
+    let in_doubt = standing == Standing::Listed && !labelled;
     Ok(Row {
         file: Arc::new(SessionFile { key, stem: row.get(12)?, base }),
-        standing: standing(row.get(11)?),
-        meta: Arc::new(meta(row)?),
+        standing,
+        meta: Arc::new(meta),
+        trust: if in_doubt { MetadataTrust::InDoubt } else { MetadataTrust::Known },
         length: row.get::<_, i64>(15)?.cast_unsigned(),
         modified: row.get::<_, i64>(16)?.cast_unsigned(),
         commit: CommitNo(row.get::<_, i64>(17)?.cast_unsigned()),

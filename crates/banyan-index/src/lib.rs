@@ -28,4 +28,4 @@ pub use list::{ListPage, ListQuery, sort_key};
 pub use listing::Listing;
 pub use open::{Opened, RebuildReason};
 pub use rebuild::Sink;
-pub use row::{FileKey, Row, SeenFile, SessionFile, Standing};
+pub use row::{FileKey, MetadataTrust, Row, SeenFile, SessionFile, Standing};

@@ -48,7 +48,7 @@ impl ListQuery<'_> {
     pub(crate) fn page(&self, conn: &Connection, layers: &Layers) -> Result<ListPage, IndexError> {
         let most = self.limit.saturating_add(1);
         let noted = self.noted(layers);
-        let mut noted = noted.into_iter().filter(|row| self.wants(&row.meta)).peekable();
+        let mut noted = noted.into_iter().filter(|row| self.wants(&row.meta, row.known_metadata())).peekable();
         let mut sessions: Vec<SessionMeta> = Vec::with_capacity(most.min(1024));
         let mut walk = Walk::choose(self, conn)?;
         let mut stored = walk.sessions(self, conn, layers)?;
@@ -83,12 +83,10 @@ impl ListQuery<'_> {
     }
 
     /// Whether a session belongs on this page or a later one.
-    pub(crate) fn wants(&self, meta: &SessionMeta) -> bool {
+    pub(crate) fn wants(&self, meta: &SessionMeta, known_metadata: Option<&Object>) -> bool {
         let key = (sort_key(self.order, meta), &meta.session_id);
         let after = self.after.is_none_or(|after| self.directed(after.cmp(&key)) == Ordering::Less);
-        after
-            && self.status.is_none_or(|status| meta.status == status)
-            && self.wants_metadata(meta.metadata.as_ref())
+        after && self.status.is_none_or(|status| meta.status == status) && self.wants_metadata(known_metadata)
     }
 
     fn wants_metadata(&self, stored: Option<&Object>) -> bool {

@@ -49,7 +49,7 @@ impl Catalogue {
 
     fn noted(&self, session_id: &SessionId, wanted: &Object) -> Noted {
         match lock(self.overlay()).view(session_id.as_str()) {
-            View::Shown(row) if tags::matches(wanted, row.meta.metadata.as_ref()) => Noted::Is(Listing::Matching),
+            View::Shown(row) if tags::matches(wanted, row.known_metadata()) => Noted::Is(Listing::Matching),
             View::Shown(_) => Noted::Is(Listing::Other),
             View::Gone => Noted::Is(Listing::Absent),
             View::GoneIfBorn(born) => Noted::Stands(born.into_iter().map(str::to_owned).collect()),

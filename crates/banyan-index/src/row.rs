@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use banyan_model::{CommitNo, SessionId, SessionMeta};
+use banyan_model::{CommitNo, Object, SessionId, SessionMeta};
 
 /// One incarnation of a session: an id that is deleted and made again gets another `born`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +33,25 @@ pub enum Standing {
     Retained,
 }
 
+/// Whether a session's metadata is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetadataTrust {
+    /// It is as it was last set.
+    Known,
+    /// Damage may have changed it since: no filter and no scope matches it.
+    InDoubt,
+}
+
+impl Row {
+    /// The metadata that filters and scopes see.
+    pub fn known_metadata(&self) -> Option<&Object> {
+        match self.trust {
+            MetadataTrust::Known => self.meta.metadata.as_ref(),
+            MetadataTrust::InDoubt => None,
+        }
+    }
+}
+
 /// A session file as of one commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
@@ -42,6 +61,8 @@ pub struct Row {
     pub standing: Standing,
     /// The session's metadata record.
     pub meta: Arc<SessionMeta>,
+    /// Whether `meta.metadata` is known to be the session's.
+    pub trust: MetadataTrust,
     /// The file's length in bytes when it was indexed.
     pub length: u64,
     /// The file's modification time when it was indexed, in the caller's unit.

@@ -140,7 +140,20 @@ pub(crate) fn empty(conn: &Connection) -> Result<(), IndexError> {
     Ok(tx.commit()?)
 }
 
+/// Makes an empty file that only its owner may read. The files that the database puts beside it are made like it. What goes wrong is
+/// told when the database opens it.
+fn create_private(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let _ = options.open(path);
+}
+
 fn connect(path: &Path, flags: OpenFlags, cache_kib: i32) -> Result<Connection, IndexError> {
+    if flags.contains(OpenFlags::SQLITE_OPEN_CREATE) {
+        create_private(path);
+    }
     let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(Duration::from_secs(5))?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);

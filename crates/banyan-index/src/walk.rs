@@ -121,7 +121,8 @@ impl Sessions<'_> {
                 continue;
             }
             let meta = decode::meta(row)?;
-            if self.query.wants(&meta) {
+            // Under the labels of a filter there is no session whose metadata is in doubt.
+            if self.query.wants(&meta, meta.metadata.as_ref()) {
                 return Ok(Some(meta));
             }
         }

@@ -73,7 +73,7 @@ pub(crate) fn store(tx: &Connection, num: Option<i64>, row: &Row, labels: &Label
 /// The labels that a row is found under, apart from its status. A retained file is not found.
 pub(crate) fn row_labels(row: &Row) -> Labels {
     match row.standing {
-        Standing::Listed => Labels::of(row.meta.metadata.as_ref()),
+        Standing::Listed => Labels::of(row.known_metadata()),
         Standing::Retained => Labels::default(),
     }
 }

@@ -42,7 +42,7 @@ impl Directory for Files {
     }
 
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
-        let opened = OpenOptions::new().write(true).create_new(true).open(self.root.join(path));
+        let opened = private().create_new(true).open(self.root.join(path));
         let file = opened.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => OpenWriteError::FileAlreadyExists(path.to_owned()),
             _ => OpenWriteError::wrap_io_error(error, path.to_owned()),
@@ -57,7 +57,7 @@ impl Directory for Files {
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
         let to = self.root.join(path);
         let beside = to.with_extension("new");
-        fs::write(&beside, data)?;
+        write_private(&beside, data)?;
         fs::rename(beside, to)
     }
 
@@ -66,12 +66,36 @@ impl Directory for Files {
     }
 
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
+        // What the lock is taken on is made here, if it is not there.
+        let _ = private().create(true).truncate(false).open(self.root.join(&lock.filepath));
         self.mapped.acquire_lock(lock)
     }
 
     fn watch(&self, callback: WatchCallback) -> tantivy::Result<WatchHandle> {
         self.mapped.watch(callback)
     }
+}
+
+/// Makes a directory and its missing parents, which only their owner may enter.
+pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Options for writing that make a new file readable by its owner alone.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    private().create(true).truncate(true).open(path)?.write_all(content)
 }
 
 struct Unflushed(File);
@@ -101,7 +125,7 @@ pub(crate) fn seal(root: &Path) -> io::Result<()> {
         // The seal must not outlive what it vouches for.
         File::open(file?.path())?.sync_data()?;
     }
-    fs::write(root.join(SEAL), look(root)?)?;
+    write_private(&root.join(SEAL), look(root)?.as_bytes())?;
     File::open(root.join(SEAL))?.sync_data()
 }
 

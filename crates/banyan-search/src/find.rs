@@ -15,7 +15,7 @@ use crate::error::SearchError;
 use crate::index::SearchIndex;
 use crate::line::Where;
 use crate::query::{Clause, Ending, Query};
-use crate::rank::{Best, CollectNumbers, Numbers, Sieve};
+use crate::rank::{Best, CollectNumbers, Constants, Numbers, Sieve};
 use crate::schema::Fields;
 use crate::snippet::{Piece, snippet};
 
@@ -38,12 +38,23 @@ pub struct Ask {
     pub time: RangeInclusive<i64>,
     /// Where in a session.
     pub branches: Branches,
+    /// What scores come from.
+    pub ranking: Ranking,
     /// What counts as now.
     pub now_ms: i64,
     /// How many of the best are passed over.
     pub skip: usize,
     /// How many are wanted after those.
     pub limit: usize,
+}
+
+/// What scores come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ranking {
+    /// How rare a word is, and how long an entry is, among all entries of the index.
+    Index,
+    /// Constants, so that a score depends on the entry and the query alone.
+    Constants,
 }
 
 /// Where in a session is looked.
@@ -101,8 +112,13 @@ impl SearchIndex {
             ask.roles.iter().map(|role| role_bit(Some(*role))).fold(0, |bits, bit| bits | bit)
         };
         let sieve = Sieve { place, roles: roles & !1, branches: ask.branches, time: ask.time.clone() };
-        let best = Best::new(sieve, ask.skip.saturating_add(ask.limit).max(1), ask.now_ms);
-        searcher.search(query.as_ref(), &best)?;
+        let best = Best::new(sieve, ask.ranking, ask.skip.saturating_add(ask.limit).max(1), ask.now_ms);
+        match ask.ranking {
+            Ranking::Index => searcher.search(query.as_ref(), &best)?,
+            Ranking::Constants => {
+                searcher.search_with_statistics_provider(query.as_ref(), &best, &Constants)?;
+            }
+        }
         let (found, place) = best.take();
         let mut hits = Vec::new();
         for found in found.into_iter().skip(ask.skip).take(ask.limit) {

@@ -15,7 +15,7 @@ use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Sear
 use crate::background::in_background;
 use crate::document::SessionRecord;
 use crate::error::SearchError;
-use crate::files::{self, Files};
+use crate::files::{self, Files, create_private_dir};
 use crate::schema::{Fields, VERSION, schema};
 use crate::tokens::{WORDS, WordTokenizer};
 use crate::writer::Writer;
@@ -60,14 +60,14 @@ pub struct Opened {
 impl SearchIndex {
     /// Opens the index in a directory. One that is missing, foreign, damaged or of another version is made anew, empty.
     pub fn open(root: &Path) -> Result<Opened, SearchError> {
-        fs::create_dir_all(root).map_err(SearchError::io("making", root))?;
+        create_private_dir(root).map_err(SearchError::io("making", root))?;
         let replaced = match Self::open_existing(root) {
             Ok(Some((index, progress))) => return Ok(Opened { index, progress: Some(progress), replaced: None }),
             Ok(None) => None,
             Err(why) => Some(why.to_string()),
         };
         fs::remove_dir_all(root).map_err(SearchError::io("clearing", root))?;
-        fs::create_dir_all(root).map_err(SearchError::io("making", root))?;
+        create_private_dir(root).map_err(SearchError::io("making", root))?;
         let made = Index::create(Files::open(root)?, schema().0, IndexSettings::default())?;
         Ok(Opened { index: Self::on(made, Some(root.to_owned()))?, progress: None, replaced })
     }

@@ -19,7 +19,7 @@ mod writer;
 
 pub use document::{Base, Document, Labels, SessionNo, SessionRecord, Standing, labels_of};
 pub use error::SearchError;
-pub use find::{Answer, Ask, Branches, Hit};
+pub use find::{Answer, Ask, Branches, Hit, Ranking};
 pub use index::{Opened, Progress, SearchIndex};
 pub use query::{Clause, Ending, Query};
 pub use snippet::{Piece, PieceKind};

@@ -49,6 +49,7 @@ fn put(writer: &Writer, id: &str, number: u64, base: Option<(&str, u64)>, entrie
 
 fn ask(id: &str) -> Ask {
     Ask {
+        ranking: crate::find::Ranking::Index,
         query: Query::parse("word"),
         metadata: Object::new(),
         workspace: None,

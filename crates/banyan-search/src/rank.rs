@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::ColumnValues;
-use tantivy::query::Weight;
-use tantivy::{DocAddress, DocId, Score, SegmentReader};
+use tantivy::fastfield::AliveBitSet;
+use tantivy::query::{Bm25StatisticsProvider, Weight};
+use tantivy::schema::Field;
+use tantivy::{DocAddress, DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
 
 use crate::document::is_active;
-use crate::find::Branches;
+use crate::find::{Branches, Ranking};
 use crate::line::Where;
 use crate::schema::{FLAGS, NUMBER, PLACE, SESSION, TIME};
 
@@ -104,9 +106,31 @@ pub(crate) struct Found {
     pub(crate) at: DocAddress,
 }
 
+/// What BM25 takes for the whole index: numbers that no entry changes. Every word is equally rare, and the usual entry has as many
+/// words as a short message.
+pub(crate) struct Constants;
+
+impl Bm25StatisticsProvider for Constants {
+    fn total_num_tokens(&self, _: Field) -> tantivy::Result<u64> {
+        Ok(USUAL_WORDS * USUAL_ENTRIES)
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        Ok(USUAL_ENTRIES)
+    }
+
+    fn doc_freq(&self, _: &Term) -> tantivy::Result<u64> {
+        Ok(1)
+    }
+}
+
+const USUAL_WORDS: u64 = 100;
+const USUAL_ENTRIES: u64 = 1_000;
+
 /// Collects the best. The heap is shared by all segments, so that what one has found spares work in the next.
 pub(crate) struct Best {
     sieve: Sieve,
+    ranking: Ranking,
     most: usize,
     now_ms: i64,
     heap: Mutex<BinaryHeap<Reverse<Found>>>,
@@ -124,8 +148,8 @@ fn recency(now_ms: i64, time: i64) -> f32 {
 }
 
 impl Best {
-    pub(crate) fn new(sieve: Sieve, most: usize, now_ms: i64) -> Self {
-        Self { sieve, most, now_ms, heap: Mutex::default() }
+    pub(crate) fn new(sieve: Sieve, ranking: Ranking, most: usize, now_ms: i64) -> Self {
+        Self { sieve, ranking, most, now_ms, heap: Mutex::default() }
     }
 
     /// The best, in order, and where they were looked for.
@@ -152,47 +176,96 @@ impl Collector for Best {
     }
 
     fn collect_segment(&self, weight: &dyn Weight, segment: u32, reader: &SegmentReader) -> tantivy::Result<()> {
-        let columns = reader.fast_fields();
-        let flags = columns.column_first_or_default::<u64>(FLAGS)?;
-        let sessions = columns.column_first_or_default::<u64>(SESSION)?;
-        let times = columns.column_first_or_default::<i64>(TIME)?;
-        let places = columns.column_first_or_default::<u64>(PLACE)?;
-        let alive = reader.alive_bitset();
-        let sieve = &self.sieve;
+        let columns = SegmentColumns::of(reader)?;
         let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
-        // A score up to this cannot be among the best, however new the entry is. It is a little less than it could be, so
-        // that equal ones are told apart by their time.
-        let bar = |heap: &BinaryHeap<Reverse<Found>>| match heap.peek() {
+        match self.ranking {
+            Ranking::Index => {
+                let mut threshold = self.threshold(&heap);
+                weight.for_each_pruning(threshold, reader, &mut |doc, score| {
+                    if let Some(found) = columns.sift(&self.sieve, DocAddress::new(segment, doc))
+                        && self.offer(&mut heap, found, score)
+                    {
+                        threshold = self.threshold(&heap);
+                    }
+                    threshold
+                })
+            }
+            // What is skipped by blocks depends on what else is in a block, so every match is looked at. Only what passes is scored.
+            Ranking::Constants => {
+                let mut scorer = weight.scorer(reader, 1.0)?;
+                let mut doc = scorer.doc();
+                while doc != TERMINATED {
+                    if let Some(found) = columns.sift(&self.sieve, DocAddress::new(segment, doc)) {
+                        self.offer(&mut heap, found, scorer.score());
+                    }
+                    doc = scorer.advance();
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Best {
+    /// A score up to this cannot be among the best, however new the entry is. It is a little less than it could be, so that equal
+    /// ones are told apart by their time.
+    fn threshold(&self, heap: &BinaryHeap<Reverse<Found>>) -> Score {
+        match heap.peek() {
             Some(Reverse(worst)) if heap.len() >= self.most => worst.score / MOST_RECENT * 0.9999,
             _ => Score::MIN,
-        };
-        let mut threshold = bar(&heap);
-        weight.for_each_pruning(threshold, reader, &mut |doc, score| {
-            let flags = flags.get_val(doc);
-            if flags & sieve.roles == 0 || (sieve.branches == Branches::Active && !is_active(flags)) {
-                return threshold;
-            }
-            let time = times.get_val(doc);
-            if !sieve.time.contains(&time) || alive.is_some_and(|alive| alive.is_deleted(doc)) {
-                return threshold;
-            }
-            let session = sessions.get_val(doc);
-            if !sieve.place.has(session, flags, || places.get_val(doc)) {
-                return threshold;
-            }
-            let score = score * recency(self.now_ms, time);
-            let found = Found { score, time, flags, session, at: DocAddress::new(segment, doc) };
-            if heap.len() < self.most {
-                heap.push(Reverse(found));
-            } else if heap.peek().is_some_and(|Reverse(worst)| found > *worst) {
-                heap.pop();
-                heap.push(Reverse(found));
-            } else {
-                return threshold;
-            }
-            threshold = bar(&heap);
-            threshold
+        }
+    }
+
+    /// Keeps an entry if it is among the best so far.
+    fn offer(&self, heap: &mut BinaryHeap<Reverse<Found>>, found: Found, score: Score) -> bool {
+        let found = Found { score: score * recency(self.now_ms, found.time), ..found };
+        if heap.len() < self.most {
+            heap.push(Reverse(found));
+        } else if heap.peek().is_some_and(|Reverse(worst)| found > *worst) {
+            heap.pop();
+            heap.push(Reverse(found));
+        } else {
+            return false;
+        }
+        true
+    }
+}
+
+/// What a sieve looks at, of one segment.
+struct SegmentColumns<'a> {
+    flags: Arc<dyn ColumnValues<u64>>,
+    sessions: Arc<dyn ColumnValues<u64>>,
+    times: Arc<dyn ColumnValues<i64>>,
+    places: Arc<dyn ColumnValues<u64>>,
+    alive: Option<&'a AliveBitSet>,
+}
+
+impl<'a> SegmentColumns<'a> {
+    fn of(reader: &'a SegmentReader) -> tantivy::Result<Self> {
+        let columns = reader.fast_fields();
+        Ok(Self {
+            flags: columns.column_first_or_default(FLAGS)?,
+            sessions: columns.column_first_or_default(SESSION)?,
+            times: columns.column_first_or_default(TIME)?,
+            places: columns.column_first_or_default(PLACE)?,
+            alive: reader.alive_bitset(),
         })
+    }
+
+    /// An entry without its score, if it passes.
+    fn sift(&self, sieve: &Sieve, at: DocAddress) -> Option<Found> {
+        let doc = at.doc_id;
+        let flags = self.flags.get_val(doc);
+        if flags & sieve.roles == 0 || (sieve.branches == Branches::Active && !is_active(flags)) {
+            return None;
+        }
+        let time = self.times.get_val(doc);
+        if !sieve.time.contains(&time) || self.alive.is_some_and(|alive| alive.is_deleted(doc)) {
+            return None;
+        }
+        let session = self.sessions.get_val(doc);
+        let passes = sieve.place.has(session, flags, || self.places.get_val(doc));
+        passes.then_some(Found { score: 0.0, time, flags, session, at })
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::budget::{Budget, SharedTexts, Subject};
 use crate::events::Places;
-use crate::keys::Keys;
+use crate::keys::KeyStore;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::rates::Rates;
@@ -28,7 +28,7 @@ use crate::{
 pub(crate) struct App {
     pub(crate) store: Banyan,
     pub(crate) settings: Settings,
-    pub(crate) keys: Arc<Keys>,
+    pub(crate) keys: Arc<KeyStore>,
     pub(crate) metrics: Metrics,
     pub(crate) rates: Rates,
     pub(crate) traces: Option<Traces>,
@@ -60,7 +60,7 @@ impl App {
         store: Banyan,
         data: &Path,
         settings: Settings,
-        keys: Arc<Keys>,
+        keys: Arc<KeyStore>,
         stop: watch::Receiver<bool>,
         most: usize,
     ) -> Self {
@@ -113,9 +113,9 @@ impl App {
         [&self.connections, &self.request_memory, &self.response_memory, self.subscriptions.budget(), &self.spools]
     }
 
-    /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.
+    /// Whether everyone who reaches the server is taken for its owner: keys were never in force, and only this machine reaches it.
     pub(crate) fn open(&self) -> bool {
-        self.keys.none() && self.settings.listen.ip().is_loopback()
+        self.keys.is_open() && self.settings.listen.ip().is_loopback()
     }
 
     /// Whether the server takes no new work.

@@ -6,12 +6,13 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use banyan::{Access, Banyan, Scope};
-use hyper::header::{AUTHORIZATION, CONNECTION, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONNECTION, HeaderMap, HeaderValue};
+use hyper::http::Uri;
 use hyper::http::request::Parts;
 
 use crate::app::{App, Shared};
 use crate::budget::{Holder, Peer};
-use crate::keys::Key;
+use crate::keys::{Key, Reach};
 use crate::observe::MadeWith;
 use crate::ocp;
 use crate::problem::Problem;
@@ -35,7 +36,7 @@ impl Caller {
 
     /// Whether the caller may see what is about the whole server: the other keys, its metrics.
     pub(crate) fn is_operator(&self) -> bool {
-        self.key.as_ref().is_none_or(|key| key.scope.is_empty() && !key.read_only)
+        self.key.as_ref().is_none_or(|key| key.is_operator())
     }
 }
 
@@ -97,28 +98,39 @@ fn made_with(key: Option<Arc<Key>>, mut response: Response) -> Response {
 
 fn identify(app: &App, request: &Request) -> Result<Caller, Problem> {
     let peer = request.extensions().get::<Peer>().cloned();
-    if app.open() {
-        return Ok(Caller { store: app.store.clone(), key: None, peer });
-    }
-    let given = token(request).ok_or_else(|| {
-        Problem::unauthenticated(
-            "send the key as `Authorization: Bearer KEY`; `banyan key create --name NAME` makes one",
-        )
-    })?;
-    let key = app.keys.find(&given).ok_or_else(|| {
-        Problem::unauthenticated("this key is not known here; `banyan key ls` lists the keys that are")
-    })?;
+    let key = key_of(app, request.headers(), request.uri())?;
+    let Some(key) = key else { return Ok(Caller { store: app.store.clone(), key: None, peer }) };
     let access = Access { scope: Scope::of(key.scope.clone()), read_only: key.read_only };
     Ok(Caller { store: app.store.with_access(access), key: Some(key), peer })
 }
 
+/// The key of a request. `None` on a server that is open to everyone on this machine.
+pub(crate) fn key_of(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Option<Arc<Key>>, Problem> {
+    if app.open() {
+        return Ok(None);
+    }
+    let given = token(headers, uri);
+    if let Some(key) = given.as_deref().and_then(|given| app.keys.find(given)) {
+        return Ok(Some(key));
+    }
+    Err(Problem::unauthenticated(match (app.keys.reach(), given) {
+        (Reach::NoOne(reason), _) => format!(
+            "every call is refused: {reason}; make a key with `banyan key create --name NAME`, or open the directory with `banyan key reset --open`"
+        ),
+        (_, Some(_)) => "this key is not known here; `banyan key ls` lists the keys that are".to_owned(),
+        (_, None) => {
+            "send the key as `Authorization: Bearer KEY`; `banyan key create --name NAME` makes one".to_owned()
+        }
+    }))
+}
+
 /// The key as it was sent: in its header, or, from where no header can be set (`EventSource`, `WebSocket`), in the query.
-fn token(request: &Request) -> Option<String> {
-    if let Some(value) = request.headers().get(AUTHORIZATION) {
+fn token(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    if let Some(value) = headers.get(AUTHORIZATION) {
         let value = value.to_str().ok()?;
         let (scheme, token) = value.split_once(' ')?;
         return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned());
     }
-    let query = request.uri().query()?;
+    let query = uri.query()?;
     query.split('&').find_map(|pair| pair.strip_prefix("access_token=")).map(str::to_owned)
 }

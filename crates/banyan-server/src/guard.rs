@@ -64,7 +64,7 @@ pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Nex
 }
 
 /// Lets a request in. When it comes from an origin that was let in by configuration, that is what the answer has to say.
-fn admit(app: &App, request: &Request) -> Result<Option<HeaderValue>, Problem> {
+pub(crate) fn admit<B>(app: &App, request: &hyper::Request<B>) -> Result<Option<HeaderValue>, Problem> {
     let headers = request.headers();
     let host = host(request)?;
     if app.open()
@@ -102,7 +102,7 @@ fn admit(app: &App, request: &Request) -> Result<Option<HeaderValue>, Problem> {
 }
 
 /// The one name that the server is called by. Two are a trick.
-fn host(request: &Request) -> Result<&str, Problem> {
+fn host<B>(request: &hyper::Request<B>) -> Result<&str, Problem> {
     let mut named = request.headers().get_all(HOST).iter();
     let (first, second) = (named.next(), named.next());
     let header = first.map(|host| host.to_str().unwrap_or("?"));
@@ -129,7 +129,7 @@ fn is_a_name(host: &str) -> bool {
 
 /// Whether a browser says that a page of another origin wants this, as it does for pictures, scripts and frames, which
 /// have no `Origin`. Following a link is fine: the page that has the link sees nothing of the answer.
-fn from_elsewhere(request: &Request) -> bool {
+fn from_elsewhere<B>(request: &hyper::Request<B>) -> bool {
     let says = |name: &str, value: &str| request.headers().get(name).is_some_and(|found| found == value);
     let elsewhere = says("sec-fetch-site", "cross-site") || says("sec-fetch-site", "same-site");
     let link = says("sec-fetch-mode", "navigate")

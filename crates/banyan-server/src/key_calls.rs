@@ -13,7 +13,7 @@ use crate::app::Shared;
 use crate::body::Whole;
 use crate::caller::Caller;
 use crate::calls::json;
-use crate::keys::{Key, KeyError, NewKey};
+use crate::keys::{Key, KeyError, NewKey, RefusedKey};
 use crate::path::Captured;
 use crate::problem::Problem;
 
@@ -35,6 +35,15 @@ struct Shown<'a> {
 #[derive(Serialize)]
 struct Listed<'a> {
     keys: Vec<Shown<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<Refused>,
+}
+
+/// A key that is not accepted.
+#[derive(Serialize)]
+struct Refused {
+    id: String,
+    reason: String,
 }
 
 impl<'a> Shown<'a> {
@@ -55,7 +64,8 @@ impl<'a> Shown<'a> {
 pub(crate) async fn list(State(app): State<Shared>, caller: Caller) -> Result<Response, Problem> {
     operator(&caller)?;
     let keys = app.keys.all();
-    answer(StatusCode::OK, &Listed { keys: keys.iter().map(|key| Shown::new(key, None)).collect() })
+    let refused = app.keys.refused().into_iter().map(|RefusedKey { id, reason }| Refused { id, reason }).collect();
+    answer(StatusCode::OK, &Listed { keys: keys.iter().map(|key| Shown::new(key, None)).collect(), refused })
 }
 
 /// `POST /v1/keys`
@@ -85,11 +95,12 @@ pub(crate) async fn remove(
 ) -> Result<Response, Problem> {
     operator(&caller)?;
     let id = path.first().map_or("", |(_, id)| id).to_owned();
-    if !app.keys.all().iter().any(|key| key.id == id) {
+    if !app.keys.all().iter().any(|key| key.id == id) && !app.keys.refused().iter().any(|key| key.id == id) {
         return Err(Problem::new(StatusCode::NOT_FOUND, "auth/key_not_found", "there is no key with this id"));
     }
-    let key = aside(move || app.keys.remove(&id)).await?;
-    tracing::info!(key = key.id, by = made_by(&caller), "a key was removed");
+    let removed = id.clone();
+    aside(move || app.keys.remove(&removed)).await?;
+    tracing::info!(key = id, by = made_by(&caller), "a key was removed");
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -111,7 +122,7 @@ async fn aside<T: Send + 'static>(
     let changed = tokio::task::spawn_blocking(change).await.map_err(|_| Problem::internal())?;
     changed.map_err(|error| match error {
         KeyError::Refused(reason) => Problem::invalid(reason),
-        KeyError::Io { .. } | KeyError::Damaged { .. } => {
+        KeyError::Io { .. } | KeyError::Unreadable { .. } => {
             tracing::warn!(%error, "the keys could not be changed");
             Problem::new(
                 StatusCode::INTERNAL_SERVER_ERROR,

@@ -10,6 +10,7 @@ mod apart;
 mod app;
 mod body;
 mod budget;
+mod bus_gate;
 mod caller;
 mod calls;
 pub mod config;
@@ -47,7 +48,8 @@ mod traces;
 mod unread;
 mod ws;
 
-pub use keys::{Key, KeyError, Keys, NewKey};
+pub use bus_gate::{BusGate, BusPass, BusRefusal};
+pub use keys::{Key, KeyError, KeyStore, NewKey, Reach, RefusedKey};
 pub use serve::{Running, ServeError, start, start_with};
 pub use settings::{Limits, Settings, Tls, Traces};
 pub use tls::TlsError;

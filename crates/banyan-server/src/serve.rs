@@ -13,7 +13,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::app::{self, App, Shared};
-use crate::keys::{KeyError, Keys};
+use crate::bus_gate::BusGate;
+use crate::keys::{KeyStore, Reach, RefusedKey};
 use crate::settings::Settings;
 use crate::tls::{Certificates, TlsError};
 use crate::traces::{Traces, TracesError};
@@ -33,9 +34,6 @@ pub enum ServeError {
     /// The address is reachable from other machines, and there is no key.
     #[error("{0} can be reached from other machines, and there is no key yet; make one, or listen on 127.0.0.1")]
     Unprotected(SocketAddr),
-    /// The keys cannot be read.
-    #[error(transparent)]
-    Keys(#[from] KeyError),
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -64,8 +62,11 @@ pub async fn start_with(
     settings: Settings,
     own: Router,
 ) -> Result<Running, ServeError> {
-    let keys = Arc::new(Keys::open(data)?);
-    if keys.none() && !settings.listen.ip().is_loopback() {
+    let keys = Arc::new(KeyStore::open(data));
+    if let Err(error) = keys.settle() {
+        tracing::warn!(%error, "cannot record that keys are in force");
+    }
+    if keys.is_open() && !settings.listen.ip().is_loopback() {
         return Err(ServeError::Unprotected(settings.listen));
     }
     let tls = settings.tls.as_ref().map(Certificates::load).transpose()?.map(Arc::new);
@@ -90,18 +91,28 @@ pub async fn start_with(
     Ok(Running { address, stop, accepting, app })
 }
 
-/// Notices keys that were made or removed.
+/// Reads the keys again when they change, and logs which are refused and when every call is.
 async fn follow_keys(app: Arc<App>) {
     let mut tick = tokio::time::interval(Duration::from_millis(250));
-    let mut said = None;
+    let (mut reach, mut refused) = (None, Vec::new());
     loop {
         tokio::select! {
             _ = tick.tick() => {
-                let wrong = app.keys.refresh().err().map(|error| error.to_string());
-                if let Some(wrong) = wrong.as_ref().filter(|wrong| said.as_ref() != Some(*wrong)) {
-                    tracing::warn!(error = wrong, "the keys could not be read; the last ones stay");
+                app.keys.refresh();
+                let now = app.keys.reach();
+                if let Reach::NoOne(reason) = &now
+                    && reach.as_ref() != Some(&now)
+                {
+                    tracing::error!(reason, "every call is refused");
                 }
-                said = wrong;
+                reach = Some(now);
+                let now = app.keys.refused();
+                for key @ RefusedKey { id, reason } in &now {
+                    if !refused.contains(key) {
+                        tracing::warn!(key = id, reason, "a key is refused");
+                    }
+                }
+                refused = now;
             }
             () = app.stopped() => return,
         }
@@ -112,6 +123,16 @@ impl Running {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The keys that admit callers.
+    pub fn keys(&self) -> &Arc<KeyStore> {
+        &self.app.keys
+    }
+
+    /// Who may join a bus that this process is.
+    pub fn bus_gate(&self) -> BusGate {
+        BusGate(Arc::clone(&self.app))
     }
 
     /// Takes no new work, lets open calls finish, ends streams, and returns when all of that is done. The store stays open.

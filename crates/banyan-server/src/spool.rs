@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::FromRequest;
 use banyan::import::Input;
+use banyan::private;
 use bytes::BytesMut;
 use hyper::Request;
 use tokio::time::{Duration, Instant};
@@ -96,10 +97,10 @@ async fn in_background(work: impl FnOnce() -> io::Result<File> + Send + 'static)
 
 /// A file that is gone when it is closed, whatever happens.
 fn unnamed(folder: PathBuf) -> io::Result<File> {
-    fs::create_dir_all(&folder)?;
+    private::create_dir_all(&folder)?;
     let path = folder.join(Uuid::now_v7().simple().to_string());
-    let mut options = File::options();
-    options.read(true).write(true).create_new(true);
+    let mut options = private::options();
+    options.read(true).create_new(true);
     #[cfg(windows)]
     {
         use std::os::windows::fs::OpenOptionsExt;

@@ -2,7 +2,7 @@
 
 use crate::outside::{UNSEEN, chromium, skip};
 use crate::wire::{Answer, Server, settings};
-use banyan_server::{Keys, NewKey, Settings};
+use banyan_server::{KeyStore, NewKey, Settings};
 
 async fn with_host(server: &Server, host: &str) -> Answer {
     server.send(format!("GET /readyz HTTP/1.1\r\n{host}\r\n")).await
@@ -31,7 +31,7 @@ async fn only_names_of_loopback_are_answered_while_there_is_no_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_stands_in_for_the_name() {
     let dir = tempfile::tempdir().unwrap();
-    Keys::open(dir.path()).unwrap().create(NewKey { name: "one".to_owned(), ..NewKey::default() }, 0).unwrap();
+    KeyStore::open(dir.path()).create(NewKey { name: "one".to_owned(), ..NewKey::default() }, 0).unwrap();
     let server = Server::start_in(dir, settings()).await;
     assert_eq!(with_host(&server, "host: sessions.example\r\n").await.status, 200);
     for none in ["", "host: a b\r\n", "host: somebody@sessions.example\r\n", "host: sessions.example:port\r\n"] {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::wire::{Server, settings, until};
-use banyan_server::{KeyError, Keys, NewKey, ServeError, Settings};
+use banyan_server::{KeyError, KeyStore, NewKey, Reach, ServeError, Settings};
 use serde_json::json;
 
 fn new_key(name: &str) -> NewKey {
@@ -18,7 +18,7 @@ fn bearer(text: &str) -> String {
 /// A server with one key that may do everything.
 async fn with_operator() -> (Server, String) {
     let dir = tempfile::tempdir().unwrap();
-    let (_, text) = Keys::open(dir.path()).unwrap().create(new_key("operator"), 0).unwrap();
+    let (_, text) = KeyStore::open(dir.path()).create(new_key("operator"), 0).unwrap();
     (Server::start_in(dir, settings()).await, bearer(&text))
 }
 
@@ -76,14 +76,14 @@ async fn wishes_that_make_no_sense_are_refused() {
         let answer = server.ask("POST", "/v1/keys", &operator, wish).await;
         assert_eq!((answer.status, answer.code().as_str()), (400, "session/invalid_request"), "{wish}");
     }
-    assert_eq!(Keys::open(server.data()).unwrap().all().len(), 1);
+    assert_eq!(KeyStore::open(server.data()).all().len(), 1);
     server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_another_process_makes_or_removes_counts() {
     let (server, _) = with_operator().await;
-    let elsewhere = Keys::open(server.data()).unwrap();
+    let elsewhere = KeyStore::open(server.data());
     let (key, text) = elsewhere.create(new_key("second"), 0).unwrap();
     let status = async || server.ask("POST", "/v1/call/session::list", &bearer(&text), "{}").await.status;
     // It works at once.
@@ -96,7 +96,7 @@ async fn a_key_that_another_process_makes_or_removes_counts() {
 #[test]
 fn only_a_hash_is_kept_in_a_file_of_the_owner() {
     let dir = tempfile::tempdir().unwrap();
-    let keys = Keys::open(dir.path()).unwrap();
+    let keys = KeyStore::open(dir.path());
     let (key, text) = keys.create(new_key("one"), 0).unwrap();
     let secret = text.rsplit('_').next().unwrap();
     assert_eq!(keys.find(&text), Some(key.clone()));
@@ -128,14 +128,18 @@ fn only_a_hash_is_kept_in_a_file_of_the_owner() {
 #[test]
 fn a_key_is_removed_by_its_id_whatever_others_are_called() {
     let dir = tempfile::tempdir().unwrap();
-    let keys = Keys::open(dir.path()).unwrap();
+    let keys = KeyStore::open(dir.path());
     let (first, _) = keys.create(new_key("one"), 0).unwrap();
     let (second, _) = keys.create(new_key(&first.id), 0).unwrap();
     let (third, _) = keys.create(new_key(&first.id), 0).unwrap();
-    assert_eq!(keys.remove(&first.id).unwrap(), first);
+    let left = || keys.all().iter().map(|key| key.id.clone()).collect::<Vec<_>>();
+    keys.remove(&first.id).unwrap();
+    assert_eq!(left(), [second.id.clone(), third.id.clone()]);
     assert!(matches!(keys.remove(&first.id), Err(KeyError::Refused(_))), "two are called that");
-    assert_eq!(keys.remove(&second.id).unwrap(), second);
-    assert_eq!(keys.remove(&first.id).unwrap(), third);
+    keys.remove(&second.id).unwrap();
+    assert_eq!(left(), std::slice::from_ref(&third.id));
+    keys.remove(&first.id).unwrap();
+    assert_eq!(left(), [""; 0]);
 }
 
 fn files(dir: &Path) -> Vec<std::path::PathBuf> {
@@ -150,7 +154,7 @@ const EACH: usize = 40;
 #[test]
 fn makes_keys_when_asked_to() {
     let Ok(dir) = std::env::var(CHILD) else { return };
-    let keys = Keys::open(Path::new(&dir)).unwrap();
+    let keys = KeyStore::open(Path::new(&dir));
     for at in 0..EACH {
         keys.create(new_key(&format!("{}-{at}", std::process::id())), 0).unwrap();
     }
@@ -170,28 +174,64 @@ fn two_processes_that_make_keys_lose_none() {
     for mut child in [make(), make(), make()] {
         assert!(child.wait().unwrap().success());
     }
-    let keys = Keys::open(dir.path()).unwrap().all();
+    let keys = KeyStore::open(dir.path()).all();
     let names: std::collections::BTreeSet<&str> = keys.iter().map(|key| key.name.as_str()).collect();
     assert_eq!((keys.len(), names.len()), (3 * EACH, 3 * EACH));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_file_keeps_the_known_keys_and_starts_no_server() {
+async fn a_server_whose_key_file_is_damaged_or_gone_stays_closed_and_so_does_the_next() {
     let (server, operator) = with_operator().await;
     let file = server.data().join(".banyan/keys.json");
+    let sound = std::fs::read(&file).unwrap();
     let log = crate::wire::log();
-    for damage in ["", "{\"keys\":", "{}", "\0\0\0\0"] {
-        std::fs::write(&file, damage).unwrap();
-        assert!(matches!(Keys::open(server.data()), Err(KeyError::Damaged { .. })), "{damage:?}");
+    for damage in [Some(""), Some("{\"keys\":"), Some("{\"keys\":[]}"), Some("{}"), Some("\0\0\0\0"), None] {
+        match damage {
+            Some(damage) => std::fs::write(&file, damage).unwrap(),
+            None => std::fs::remove_file(&file).unwrap(),
+        }
+        until("the key is refused", async || server.get("/v1/keys", &operator).await.status == 401).await;
+        assert_eq!(server.get("/v1/keys", "").await.status, 401, "{damage:?}");
+        // A start on it refuses every call, too.
+        let memory = banyan::Banyan::in_memory(banyan::Options::default()).unwrap();
+        let next = banyan_server::start(memory, server.data(), settings()).await.unwrap();
+        assert!(matches!(next.keys().reach(), Reach::NoOne(_)), "{damage:?}");
+        assert_eq!(get(next.address(), "/v1/keys", &operator).await, 401);
+        next.stop().await;
+        // What it was before counts again.
+        std::fs::write(server.data().join("sound"), &sound).unwrap();
+        std::fs::rename(server.data().join("sound"), &file).unwrap();
+        until("the key counts", async || server.get("/v1/keys", &operator).await.status == 200).await;
     }
-    until("it was noticed", async || log.text().contains("the keys could not be read; the last ones stay")).await;
-    assert_eq!(server.get("/v1/keys", &operator).await.status, 200);
-    assert_eq!(server.get("/v1/keys", "").await.status, 401);
-    // Nothing is made on top of damage.
-    assert_eq!(server.ask("POST", "/v1/keys", &operator, r#"{"name":"more"}"#).await.status, 500);
-    let memory = banyan::Banyan::in_memory(banyan::Options::default()).unwrap();
-    let started = banyan_server::start(memory, server.data(), settings()).await;
-    assert!(matches!(started.err(), Some(ServeError::Keys(KeyError::Damaged { .. }))));
+    until("it was logged", async || log.text().contains("every call is refused")).await;
+    std::fs::remove_file(&file).unwrap();
+    until("the key is refused", async || server.get("/v1/keys", &operator).await.status == 401).await;
+    let refused = server.get("/v1/keys", "").await;
+    assert!(refused.text().contains("keys were in force and the key file is missing"), "{refused:?}");
+    KeyStore::open(server.data()).reset_to_open().unwrap();
+    until("it is open", async || server.get("/v1/keys", "").await.status == 200).await;
+    server.stop().await;
+}
+
+async fn get(address: std::net::SocketAddr, path: &str, headers: &str) -> u16 {
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = crate::wire::request("GET", path, headers, "");
+    tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.unwrap();
+    crate::wire::Answer::read(&mut stream).await.unwrap().status
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_loses_its_last_key_stays_closed() {
+    let (server, operator) = with_operator().await;
+    let id = server.get("/v1/keys", &operator).await.json()["keys"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(server.ask("DELETE", &format!("/v1/keys/{id}"), &operator, "").await.status, 204);
+    for headers in ["", &operator] {
+        let refused = server.get("/v1/keys", headers).await;
+        assert_eq!((refused.status, refused.code().as_str()), (401, "auth/unauthenticated"));
+        assert!(refused.text().contains("the last one was removed"), "{refused:?}");
+    }
+    let (_, text) = KeyStore::open(server.data()).create(new_key("next"), 0).unwrap();
+    assert_eq!(server.get("/v1/keys", &bearer(&text)).await.status, 200);
     server.stop().await;
 }
 
@@ -203,7 +243,7 @@ async fn an_address_past_loopback_needs_a_key_at_the_start_and_later() {
     let started = banyan_server::start(memory(), dir.path(), everywhere.clone()).await;
     assert!(matches!(started.err(), Some(ServeError::Unprotected(_))));
 
-    let keys = Keys::open(dir.path()).unwrap();
+    let keys = KeyStore::open(dir.path());
     let (key, text) = keys.create(new_key("only"), 0).unwrap();
     let server = Server::start_in(dir, everywhere).await;
     let port = server.address().port();

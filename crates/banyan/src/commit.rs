@@ -10,7 +10,7 @@ use banyan_core::Born;
 use banyan_core::decide::{Ctx, Decision};
 use banyan_core::record::{self, Envelope, Head, Record, Spots};
 use banyan_core::state::{LiveAdd, SessionState, Written};
-use banyan_index::{FileKey, Listing, Row, SessionFile, Standing};
+use banyan_index::{FileKey, Listing, MetadataTrust, Row, SessionFile, Standing};
 use banyan_log::{
     Answer, BlobHash, Commit, Committed, Growth, LogError, Piece, Removal, SessionLog, Write, WriteDone,
 };
@@ -20,6 +20,7 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use crate::access::Access;
 use crate::clock::{FreshIds, now_ms};
+use crate::reconcile::trust_of;
 use crate::sessions::{Loaded, Session};
 use crate::store::Store;
 use crate::store_protocol::{Token, version_of};
@@ -347,7 +348,8 @@ impl Store {
     fn applied(&self, change: &Prepared, committed: &Committed, written: &WriteDone) {
         if let ChangeKind::Fork(meta) = &change.kind {
             let file = change.session.file(&change.records);
-            self.note(file, Arc::new(meta.as_ref().clone()), change, committed, written);
+            let known = (Arc::new(meta.as_ref().clone()), MetadataTrust::Known);
+            self.note(file, known, change, committed, written);
             self.tell_created(meta, committed.commit);
             return;
         }
@@ -372,7 +374,7 @@ impl Store {
             self.hub.pass(committed.commit);
             return;
         }
-        let meta = Arc::clone(state.meta());
+        let meta = (Arc::clone(state.meta()), trust_of(state));
         let file = change.session.file_of(state);
         self.sessions.weigh(&change.session, state.nodes().len());
         // Whoever hears of it may ask the catalogue at once.
@@ -386,7 +388,7 @@ impl Store {
     fn note(
         &self,
         file: Arc<SessionFile>,
-        meta: Arc<SessionMeta>,
+        (meta, trust): (Arc<SessionMeta>, MetadataTrust),
         change: &Prepared,
         committed: &Committed,
         written: &WriteDone,
@@ -400,6 +402,7 @@ impl Store {
             file,
             standing: Standing::Listed,
             meta,
+            trust,
             length: written.end(),
             modified: 0,
             commit: committed.commit,
@@ -423,6 +426,7 @@ impl Store {
                 file,
                 standing: Standing::Retained,
                 meta: Arc::clone(state.meta()),
+                trust: trust_of(&state),
                 length: 0,
                 modified: 0,
                 commit: committed.commit,

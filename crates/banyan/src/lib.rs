@@ -71,6 +71,7 @@ pub use banyan_core::decide::{Incoming, NewEntry, Taken};
 pub use banyan_core::page::WalkOrder;
 /// Archives of others and our own, for those who only look into them; pieces of sessions, and whole ones, as lines.
 pub use banyan_formats::{batch, opa, session_log};
+pub use banyan_log::disk::private;
 pub use banyan_log::{Durability, LogError};
 pub use banyan_model as model;
 pub use block_on::block_on;

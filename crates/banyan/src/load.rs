@@ -212,6 +212,9 @@ impl Store {
         trouble?;
         let (Some(mut state), Some(scanned)) = (state, scanned) else { return Ok(None) };
         faults.extend(state.finish().into_iter().map(|fault| (number, fault.to_string())));
+        if matches!(at, At::Live(_)) && self.lost_its_end(id, scanned)? {
+            faults.extend(state.lost_its_end().into_iter().map(|fault| (number, fault.to_string())));
+        }
         if scanned.torn > 0 {
             faults.push((number + 1, format!("a last line of {} bytes was never finished", scanned.torn)));
         }
@@ -220,6 +223,19 @@ impl Store {
         }
         self.hydrate(&mut state)?;
         Ok(Some(Read { state, blobs, faults, scanned, lines: number, first_line }))
+    }
+
+    /// Whether a session's file lacks lines that it had. It is read-only then, and what is left of its end stays.
+    fn lost_its_end(&self, id: &SessionId, scanned: Scanned) -> Result<bool, Error> {
+        if self.is_short(id, scanned.len + scanned.torn) {
+            return Ok(true);
+        }
+        if scanned.torn == 0 {
+            return Ok(false);
+        }
+        // session-manager leaves unfinished lines, which nobody was told of.
+        let legacy = self.log.read(At::Live(id), scanned.len, LEGACY_LINE.len())? == LEGACY_LINE;
+        Ok(!legacy && self.log.close_torn(id, scanned.len).is_some())
     }
 
     /// A fork's beginning: what it inherits. Without its base it begins empty.
@@ -260,6 +276,9 @@ impl Store {
         Ok(())
     }
 }
+
+/// What the lines of session-manager begin with.
+const LEGACY_LINE: &[u8] = b"{\"type\"";
 
 /// A line of forks that is longer than this is taken to be damaged.
 const MOST_BASES: usize = 100_000;

@@ -282,7 +282,7 @@ fn base_key(state: &SessionState) -> Option<FileKey> {
 
 /// What the journal keeps of a deleted session.
 fn tombstone(state: &SessionState, timestamp: i64) -> Vec<u8> {
-    tombstone_of(timestamp, state.meta().metadata.clone())
+    tombstone_of(timestamp, state.metadata().map(|metadata| metadata.as_ref().clone()))
 }
 
 /// The same, for a session whose state cannot be read.

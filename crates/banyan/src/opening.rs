@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use banyan_index::{Catalogue, IndexError, Opened};
-use banyan_log::disk::{Disk, MemDisk, OsDisk};
+use banyan_log::disk::{Disk, MemDisk, OsDisk, private};
 use banyan_log::{FsLog, LogError, Recovered, SessionLog};
 use banyan_model::Error;
 
@@ -53,7 +53,7 @@ impl Banyan {
         let log_options = banyan_log::Options { durability: options.durability, ..options.log.clone() };
         let (log, recovered) = FsLog::open(disk, log_options)?;
         if let Some(dir) = catalogue.and_then(Path::parent) {
-            std::fs::create_dir_all(dir).map_err(|error| LogError::Io {
+            private::create_dir_all(dir).map_err(|error| LogError::Io {
                 doing: format!("making {}", dir.display()),
                 cause: error.to_string(),
             })?;

@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use banyan_core::state::SessionState;
 use banyan_core::{Born, names};
-use banyan_index::{Catalogue, FileKey, IndexError, Row, SeenFile, SessionFile, Standing};
+use banyan_index::{Catalogue, FileKey, IndexError, MetadataTrust, Row, SeenFile, SessionFile, Standing};
 use banyan_log::{At, Recovered, SessionLog};
 use banyan_model::{CommitNo, Error, SessionId};
 
@@ -275,6 +276,7 @@ impl Store {
             }),
             standing,
             meta: Arc::clone(state.meta()),
+            trust: trust_of(state),
             length: read.scanned.len,
             modified: 0,
             commit: state.last_commit(),
@@ -289,10 +291,15 @@ impl Store {
             Err(IndexError::Unbuilt) => return Ok(()),
             known => known?,
         };
-        if known.is_none_or(|row| row.length != read.scanned.len) {
+        if known.is_none_or(|row| row.length != read.scanned.len || row.trust != trust_of(&read.state)) {
             self.search.mark(id);
             self.catalogue.note(self.row(id, read, Standing::Listed));
         }
         Ok(())
     }
+}
+
+/// Whether the metadata that a state has is known to be the session's.
+pub(crate) fn trust_of(state: &SessionState) -> MetadataTrust {
+    if state.metadata_in_doubt() { MetadataTrust::InDoubt } else { MetadataTrust::Known }
 }

@@ -37,7 +37,8 @@ impl Store {
     ) {
         let kinds: Vec<EventType> = records.iter().filter_map(kind_of).collect();
         let meta = state.meta();
-        self.hub.publish(commit, &meta.session_id, meta.metadata.as_ref(), &kinds, || {
+        let metadata = state.metadata().map(AsRef::as_ref);
+        self.hub.publish(commit, &meta.session_id, metadata, &kinds, || {
             let mut narrator = Narrator::of(state).with_status(status_before);
             let mut events = Vec::with_capacity(kinds.len());
             for record in records {
@@ -100,7 +101,8 @@ impl Store {
     /// Tells that a session ended; the state is the one before.
     pub(crate) fn tell_deleted(&self, state: &SessionState, commit: CommitNo, time_ms: i64) {
         let meta = state.meta();
-        self.hub.publish(commit, &meta.session_id, meta.metadata.as_ref(), &[EventType::Deleted], || {
+        let metadata = state.metadata().map(AsRef::as_ref);
+        self.hub.publish(commit, &meta.session_id, metadata, &[EventType::Deleted], || {
             vec![event::deleted(state, commit, time_ms)]
         });
     }

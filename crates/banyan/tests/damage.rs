@@ -4,9 +4,11 @@ mod damage {
     mod beside;
     mod every_file;
     mod files;
+    mod folding;
     mod log;
     mod lost_files;
     mod names;
+    mod owner;
     mod session;
 }
 

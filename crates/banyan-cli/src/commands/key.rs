@@ -5,17 +5,18 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::key_ring::KeyRing;
+use super::key_ring::{KeyList, KeyRing, Refused};
 use crate::args::{Globals, label, labels};
 use crate::failure::{Failure, complain};
 use crate::screen::{Screen, Style};
 use crate::words::{ago, clip, one_line, width};
 
-/// Make, list and remove the keys of a server.
+/// Manage API keys.
 ///
 /// Keys belong to a data directory and can be changed while a server runs on it, which notices. With --url the server
-/// itself is asked, with a key that has no scope and may write. While there is no key, the server takes everyone on its
-/// own machine for its owner and cannot be reached from another.
+/// itself is asked, with a key that has no scope and may write. Until the first key is made, the server takes everyone on its
+/// own machine for its owner and cannot be reached from another. From then on it admits holders of keys only, also when the
+/// last key is removed or the key file is lost, until a new key is made or `banyan key reset --open` opens the directory again.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct KeyArgs {
@@ -35,8 +36,14 @@ Examples:
 enum KeyCommand {
     /// Make a key. It is shown this once; only a hash of it is kept
     Create(CreateArgs),
-    /// List the keys, without their secrets. With --json, one key a line
+    /// List the keys, without their secrets, and those that are refused. With --json, one key a line
     Ls,
+    /// Open a directory whose keys are gone to everyone on this machine
+    Reset {
+        /// Confirms that everyone on this machine may do everything
+        #[arg(long, required = true)]
+        open: bool,
+    },
     /// Remove a key; who uses it is shut out at once
     Rm {
         /// The key's id, or its name when no other has it
@@ -83,6 +90,7 @@ pub(crate) fn run(args: &KeyArgs, globals: &Globals, screen: &mut Screen) -> Res
         KeyCommand::Create(args) => create(args, &ring, globals, screen),
         KeyCommand::Ls => list(&ring, globals, screen),
         KeyCommand::Rm { which } => remove(which, &ring, globals, screen),
+        KeyCommand::Reset { .. } => reset(&ring, globals, screen),
     }
 }
 
@@ -108,11 +116,22 @@ fn create(args: &CreateArgs, ring: &KeyRing, globals: &Globals, screen: &mut Scr
 }
 
 fn list(ring: &KeyRing, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
-    let keys = ring.all()?;
+    let KeyList { keys, refused } = ring.all()?;
     if globals.json {
-        return keys.iter().try_for_each(|key| screen.json(key));
+        keys.iter().try_for_each(|key| screen.json(key))?;
+        let line = |Refused { id, reason }: &Refused| json!({"id": id, "refused": reason});
+        return refused.iter().try_for_each(|key| screen.json(&line(key)));
     }
-    if keys.is_empty() {
+    for Refused { id, reason } in &refused {
+        complain(&format!("Refused {}: {}.", one_line(id), one_line(reason)));
+    }
+    if let Some(reason) = ring.closed() {
+        complain(&format!("A server refuses every call: {reason}."));
+        complain(&format!("  Make a key:   {} key create --name NAME", globals.prompt()));
+        complain(&format!("  Or open it:   {} key reset --open", globals.prompt()));
+        return Ok(());
+    }
+    if keys.is_empty() && refused.is_empty() {
         complain("There are no keys: only this machine can reach a server, and everyone on it may do everything.");
         complain(&format!("  Make one:  {} key create --name NAME", globals.prompt()));
         return Ok(());
@@ -131,7 +150,13 @@ fn list(ring: &KeyRing, globals: &Globals, screen: &mut Screen) -> Result<(), Fa
 }
 
 fn remove(which: &str, ring: &KeyRing, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
-    let keys = ring.all()?.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let KeyList { keys, refused } = ring.all()?;
+    if refused.iter().any(|key| key.id == which) {
+        ring.remove(which)?;
+        removed(which, None, globals, screen)?;
+        return if keys.is_empty() { warn_closed(globals, screen) } else { Ok(()) };
+    }
+    let keys = keys.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let by_id = keys.iter().find(|key| key.id == which);
     let mut by_name = keys.iter().filter(|key| key.name == which);
     let key = match (by_id, by_name.next(), by_name.next()) {
@@ -146,9 +171,32 @@ fn remove(which: &str, ring: &KeyRing, globals: &Globals, screen: &mut Screen) -
         }
     };
     ring.remove(&key.id)?;
-    match globals.json {
-        true => screen.json(&json!({"id": key.id, "removed": true})),
-        false => screen.line(&format!("Removed {}  {}", one_line(&key.id), one_line(&key.name))),
+    removed(&key.id, Some(&key.name), globals, screen)?;
+    if keys.len() == 1 { warn_closed(globals, screen) } else { Ok(()) }
+}
+
+fn removed(id: &str, name: Option<&str>, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    match (globals.json, name) {
+        (true, _) => screen.json(&json!({"id": id, "removed": true})),
+        (false, Some(name)) => screen.line(&format!("Removed {}  {}", one_line(id), one_line(name))),
+        (false, None) => screen.line(&format!("Removed {}", one_line(id))),
+    }
+}
+
+/// Says what follows when the last key is gone.
+fn warn_closed(globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    screen.flush()?;
+    complain("That was the last key. A server refuses every call until there is a new key, or until");
+    complain(&format!("`{} key reset --open` opens the directory to everyone on this machine.", globals.prompt()));
+    Ok(())
+}
+
+fn reset(ring: &KeyRing, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    let changed = ring.reset_to_open()?;
+    match (globals.json, changed) {
+        (true, _) => screen.json(&json!({"open": true, "changed": changed})),
+        (false, true) => screen.line("Opened: everyone on this machine may do everything."),
+        (false, false) => screen.line("It is open already: everyone on this machine may do everything."),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use banyan_server::{Key, KeyError, Keys, NewKey};
+use banyan_server::{Key, KeyError, KeyStore, NewKey, Reach, RefusedKey};
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::http::Method;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// The keys of a server, by file or by asking.
 pub(super) enum KeyRing {
     /// The file, which has a lock of its own: it may be changed beside a running server.
-    Directory(Keys),
+    Directory(KeyStore),
     /// The server.
     Server(Server),
 }
@@ -24,7 +24,7 @@ impl KeyRing {
     /// The keys that the command line or the environment means.
     pub(super) fn of(globals: &Globals) -> Result<Self, Failure> {
         Ok(match globals.target()? {
-            Target::Directory => Self::Directory(Keys::open(&data_dir(globals)?)?),
+            Target::Directory => Self::Directory(KeyStore::open(&data_dir(globals)?)),
             Target::Server(url) => Self::Server(Server::new(&url, globals)?),
         })
     }
@@ -47,16 +47,40 @@ impl KeyRing {
     }
 
     /// Every key, oldest first.
-    pub(super) fn all(&self) -> Result<Vec<Value>, Failure> {
-        #[derive(Deserialize)]
-        struct Answer {
-            keys: Vec<Value>,
-        }
+    pub(super) fn all(&self) -> Result<KeyList, Failure> {
         match self {
-            Self::Directory(keys) => keys.all().iter().map(|key| listed(key)).collect(),
+            Self::Directory(keys) => {
+                let refused = keys.refused().into_iter();
+                let refused = refused.map(|RefusedKey { id, reason }| Refused { id, reason });
+                let keys = keys.all().iter().map(|key| listed(key)).collect::<Result<_, _>>()?;
+                Ok(KeyList { keys, refused: refused.collect() })
+            }
             Self::Server(server) => {
                 let answer = server.ask(Method::GET, "/v1/keys", None)?;
-                Ok(serde_json::from_str::<Answer>(&answer).map_err(unreadable)?.keys)
+                serde_json::from_str(&answer).map_err(unreadable)
+            }
+        }
+    }
+
+    /// Why no one is admitted, if that is so.
+    pub(super) fn closed(&self) -> Option<String> {
+        match self {
+            Self::Directory(keys) => match keys.reach() {
+                Reach::NoOne(reason) => Some(reason),
+                Reach::Anyone | Reach::Holders(_) => None,
+            },
+            // A server that admits no one answers no one.
+            Self::Server(_) => None,
+        }
+    }
+
+    /// Opens the directory to everyone on this machine. False if it was open before.
+    pub(super) fn reset_to_open(&self) -> Result<bool, Failure> {
+        match self {
+            Self::Directory(keys) if keys.is_open() => Ok(false),
+            Self::Directory(keys) => keys.reset_to_open().map(|()| true).map_err(Failure::from),
+            Self::Server(_) => {
+                Err(Failure::usage("a directory is opened where it is; leave --url out and pass --data DIR"))
             }
         }
     }
@@ -72,13 +96,26 @@ impl KeyRing {
     }
 }
 
+/// The keys of a directory.
+#[derive(Deserialize)]
+pub(super) struct KeyList {
+    /// Those that are accepted.
+    pub(super) keys: Vec<Value>,
+    /// Those that are not.
+    #[serde(default)]
+    pub(super) refused: Vec<Refused>,
+}
+
+/// A key that is not accepted, and why.
+#[derive(Deserialize)]
+pub(super) struct Refused {
+    pub(super) id: String,
+    pub(super) reason: String,
+}
+
 /// What may be seen of a key: all but the hash.
 fn listed(key: &Key) -> Result<Value, Failure> {
-    let mut listed = serde_json::to_value(key).map_err(unreadable)?;
-    if let Value::Object(fields) = &mut listed {
-        fields.shift_remove("hash");
-    }
-    Ok(listed)
+    serde_json::to_value(key).map_err(unreadable)
 }
 
 fn unreadable(error: serde_json::Error) -> Failure {
@@ -95,7 +132,7 @@ impl From<KeyError> for Failure {
         let message = error.to_string();
         match error {
             KeyError::Refused(_) => Self::refused("session/invalid_request", message),
-            KeyError::Io { .. } | KeyError::Damaged { .. } => Self::storage(message),
+            KeyError::Io { .. } | KeyError::Unreadable { .. } => Self::storage(message),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::thread;
 
 use banyan::{Banyan, Options};
 use banyan_server::config::Config;
-use banyan_server::{Keys, Running, ServeError};
+use banyan_server::{Reach, Running, ServeError};
 use clap::Args;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -93,14 +93,14 @@ fn serve(
     let url = url(scheme, &running);
     // Who finds the directory locked is told where the server is; without the note, only its pid.
     let notice = Notice::leave(dir, &url);
-    let buses = match runtime.block_on(OnBuses::join(&bus, store, dir)) {
+    let buses = match runtime.block_on(OnBuses::join(&bus, store, dir, &running)) {
         Ok(buses) => buses,
         Err(failure) => {
             runtime.block_on(running.stop());
             return Err(failure);
         }
     };
-    if announce(&url, dir, buses.address, globals, screen).is_err() {
+    if announce(&url, dir, &running.keys().reach(), &buses, globals, screen).is_err() {
         tracing::info!("nobody reads where the server is; it serves all the same");
         screen.forget();
     }
@@ -142,7 +142,6 @@ fn not_started(error: ServeError, dir: &Path) -> Failure {
             quoted(&dir.display().to_string())
         )),
         ServeError::Listen { .. } => Failure::trouble("serve/listen", message),
-        ServeError::Keys(_) => Failure::storage(message),
         ServeError::Tls(_) => Failure::trouble("serve/tls", message),
         ServeError::Traces(_) => Failure::trouble("serve/traces", message),
     }
@@ -160,31 +159,51 @@ fn url(scheme: &str, running: &Running) -> String {
     format!("{scheme}://{address}")
 }
 
+/// Who can reach the server, in a few words.
+fn reached_by(reach: &Reach, dir: &Path) -> String {
+    match reach {
+        Reach::Anyone => "anyone on this machine".to_owned(),
+        Reach::Holders(1) => "the holder of 1 key".to_owned(),
+        Reach::Holders(count) => format!("holders of {count} keys"),
+        Reach::NoOne(reason) => {
+            let dir = quoted(&dir.display().to_string());
+            format!(
+                "no one: {reason}; run `banyan key create --data {dir} --name NAME` or `banyan key reset --open --data {dir}`"
+            )
+        }
+    }
+}
+
 fn announce(
     url: &str,
     dir: &Path,
-    bus: Option<SocketAddr>,
+    reach: &Reach,
+    buses: &OnBuses,
     globals: &Globals,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
-    let bus = bus.map(|address| format!("ws://{address}"));
+    let bus = buses.address.map(|address| format!("ws://{address}"));
+    let mut reached_by = reached_by(reach, dir);
+    if let Some(engine) = &buses.engine {
+        reached_by.push_str(&format!(", and to everyone on the bus of {engine}"));
+    }
     if globals.json {
-        let mut told = json!({"url": url, "data": dir, "pid": process::id()});
+        let mut told = json!({"url": url, "data": dir, "pid": process::id(), "reached_by": reached_by});
         if let Some(bus) = bus {
             told["iii"] = bus.into();
         }
         screen.json(&told)?;
         return screen.flush();
     }
-    let key = match Keys::open(dir).is_ok_and(|keys| !keys.none()) {
-        true => " -H \"Authorization: Bearer $BANYAN_KEY\"",
-        false => "",
+    let key = match reach {
+        Reach::Anyone => "",
+        Reach::Holders(_) | Reach::NoOne(_) => " -H \"Authorization: Bearer $BANYAN_KEY\"",
     };
     let try_it = format!("curl -s {url}/v1/call/session::create{key} -d '{{\"title\":\"Hello\"}}'");
     screen.line(&format!(
-        "{} serves {}",
+        "{} serves {} to {reached_by}",
         screen.paint(Style::Heading, url),
-        quoted(&dir.display().to_string())
+        quoted(&dir.display().to_string()),
     ))?;
     screen.line(&format!("  Try:   {try_it}"))?;
     screen.line(&format!("  Docs:  {url}/docs"))?;

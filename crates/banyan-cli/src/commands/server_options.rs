@@ -31,6 +31,9 @@ pub(crate) struct ServerOptions {
     /// The iii engine to join as the worker session-manager, such as ws://127.0.0.1:49134
     #[arg(long, value_name = "URL")]
     iii: Option<String>,
+    /// Join the engine also when the directory has keys, which an engine does not check: everyone on its bus may do everything
+    #[arg(long)]
+    iii_open: bool,
     /// Be a small bus for iii SDKs at this address, for when there is no engine
     #[arg(long, value_name = "ADDRESS")]
     iii_listen: Option<String>,
@@ -55,6 +58,7 @@ impl ServerOptions {
             .flag("tls.key", "--tls-key", path(&self.tls_key))
             .flag("cors_origins", "--cors-origins", self.cors_origins.as_ref())
             .flag("iii.url", "--iii", self.iii.as_ref())
+            .flag("iii.open", "--iii-open", self.iii_open.then_some("true"))
             .flag("iii.listen", "--iii-listen", self.iii_listen.as_ref())
             .flag("log.level", "--log", self.log.as_ref());
         for (key, value) in &self.set {

@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 
-use banyan::{Banyan, Options};
+use banyan::model::Error;
+use banyan::{Banyan, OpenError, Options};
 use banyan_iii::link::Engine;
 use banyan_iii::worker::{OpenStore, StartError, Storage, Worker, WorkerConfig, WorkerOptions, manifest};
-use banyan_server::config::{Config, Sources};
+use banyan_server::KeyStore;
+use banyan_server::config::{BusAccess, Config, Sources};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::bus::must_be_open;
 use super::serve::{runtime, start_log, stop_signal};
 use crate::args::{DurabilityArg, Globals};
 use crate::data_dir::data_dir;
@@ -29,6 +32,9 @@ pub(crate) struct WorkerArgs {
     /// A YAML file with the settings to begin with, if the engine has none yet
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Serve a directory with keys, too, which an engine does not check: everyone on its bus may do everything
+    #[arg(long)]
+    iii_open: bool,
     /// Print what an installer needs to know, and do nothing else
     #[arg(long)]
     manifest: bool,
@@ -68,10 +74,11 @@ pub(crate) fn run(args: &WorkerArgs, globals: &Globals, screen: &mut Screen) -> 
     if !url.starts_with("ws://") {
         return Err(Failure::usage(format!("an engine has an address such as {USUAL}, and `{url}` is not one")));
     }
+    let bus = if args.iii_open { BusAccess::Open } else { BusAccess::Closed };
     let options = WorkerOptions {
         engine: Engine::Url(url.clone()),
         storage: Storage::Configured {
-            open: open_store(globals.durability.unwrap_or_default()),
+            open: open_store(globals.durability.unwrap_or_default(), bus),
             bridges_in: data_dir(globals).ok(),
         },
         seed: seed(args, globals),
@@ -109,8 +116,12 @@ fn seed(args: &WorkerArgs, globals: &Globals) -> Option<Value> {
     Some(json!({"adapter": {"name": "fs", "config": {"data_dir": dir}}}))
 }
 
-fn open_store(durability: DurabilityArg) -> OpenStore {
+fn open_store(durability: DurabilityArg, bus: BusAccess) -> OpenStore {
     Arc::new(move |dir: &Path| {
+        if bus == BusAccess::Closed {
+            let refused = |reason| OpenError::Session(Error::forbidden(reason));
+            must_be_open(&KeyStore::open(dir), dir, "worker").map_err(refused)?;
+        }
         let options = Options {
             durability: durability.into(),
             may_block: |work| tokio::task::block_in_place(work),
@@ -128,4 +139,25 @@ fn announce(url: &str, globals: &Globals, screen: &mut Screen) -> Result<(), Fai
         screen.line(&format!("session-manager is on the bus of {}", screen.paint(Style::Heading, url)))?;
     }
     screen.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use banyan_server::NewKey;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_with_keys_is_opened_for_an_engine_only_when_that_is_allowed() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |bus| open_store(DurabilityArg::default(), bus)(dir.path());
+        open(BusAccess::Closed).unwrap().close().unwrap();
+        let new = NewKey { name: "ops".to_owned(), ..NewKey::default() };
+        KeyStore::open(dir.path()).create(new, 0).unwrap();
+        let refused = open(BusAccess::Closed).err().unwrap().to_string();
+        assert!(refused.contains("has keys") && refused.contains("`banyan worker`"), "{refused}");
+        open(BusAccess::Open).unwrap().close().unwrap();
+    }
 }

@@ -56,7 +56,7 @@ fn a_scope_that_cannot_tell_tenants_apart_is_refused() {
     place.run(&["key", "create", "--name", "m", "--quiet", "--scope", "n=1e3"]).ok();
     let scope = &place.run(&["key", "ls", "--json"]).ok().json_lines()[0]["scope"];
     assert_eq!(*scope, json!({"n": 1000}), "a number has one form");
-    place.run(&["key", "rm", "m"]).ok();
+    assert_eq!(place.run(&["key", "rm", "m"]).code, Some(0));
     place.run(&["key", "create", "--name", "n", "--quiet", "--scope", "owner=\"110169484474386276334\""]).ok();
     let scope = &place.run(&["key", "ls", "--json"]).ok().json_lines()[0]["scope"];
     assert_eq!(*scope, json!({"owner": "110169484474386276334"}));
@@ -133,6 +133,82 @@ fn a_server_makes_and_removes_keys_for_an_operator_only() {
     place.ask(&served, &["key", "rm", "ada", "--key", &operator]).ok();
     let said = place.ask(&served, &["ls", "--json", "--key", &scoped]);
     assert_eq!(said.refusal(), (Some(1), "auth/unauthenticated".into()));
+}
+
+#[test]
+fn a_directory_whose_last_key_is_removed_stays_closed_until_it_is_opened_on_purpose() {
+    let place = Place::new();
+    place.run(&["key", "create", "--name", "ops", "--quiet"]).ok();
+    let served = place.serve();
+    assert_eq!(served.told["reached_by"], "the holder of 1 key");
+    let said = place.run(&["key", "rm", "ops"]);
+    assert_eq!(said.code, Some(0));
+    assert!(said.err.contains("That was the last key") && said.err.contains("key reset --open"), "{said:?}");
+    let shut_out = (Some(1), "auth/unauthenticated".to_owned());
+    assert_eq!(place.ask(&served, &["ls", "--json"]).refusal(), shut_out);
+    served.stop("TERM");
+    let served = place.serve();
+    let told = served.told["reached_by"].as_str().unwrap();
+    assert!(
+        told.starts_with("no one: keys were in force and the last one was removed; run `banyan key create"),
+        "{told}"
+    );
+    assert_eq!(place.ask(&served, &["ls", "--json"]).refusal(), shut_out);
+    let said = place.run(&["key", "ls"]);
+    assert!(
+        said.err.contains("A server refuses every call: keys were in force and the last one was removed."),
+        "{said:?}"
+    );
+
+    assert_eq!(place.run(&["key", "reset"]).code, Some(2), "it has to be said");
+    place.run(&["key", "reset", "--open"]).ok();
+    until(&place, &served, &["ls", "--json"], |said| said.code == Some(0));
+    served.stop("TERM");
+    assert_eq!(place.serve().told["reached_by"], "anyone on this machine");
+}
+
+#[test]
+fn a_start_without_the_key_file_refuses_every_call_until_there_is_a_new_key() {
+    let place = Place::new();
+    let key = place.run(&["key", "create", "--name", "ops", "--quiet"]).ok().out;
+    place.run(&["key", "create", "--name", "ada", "--quiet", "--scope", "owner=u"]).ok();
+    let refused = place.run(&["key", "reset", "--open", "--json"]).refusal();
+    assert_eq!(refused, (Some(1), "session/invalid_request".into()), "keys are in force");
+    std::fs::remove_file(place.dir().join(".banyan/keys.json")).unwrap();
+    let served = place.serve();
+    assert!(served.told["reached_by"].as_str().unwrap().contains("the key file is missing"), "{}", served.told);
+    let shut_out = (Some(1), "auth/unauthenticated".to_owned());
+    for key in ["none", key.trim()] {
+        assert_eq!(place.ask(&served, &["ls", "--json", "--key", key]).refusal(), shut_out);
+    }
+    let new = place.run(&["key", "create", "--name", "new", "--quiet"]).ok().out;
+    place.ask(&served, &["ls", "--json", "--key", new.trim()]).ok();
+    assert_eq!(place.ask(&served, &["ls", "--json", "--key", key.trim()]).refusal(), shut_out);
+}
+
+#[test]
+fn a_damaged_key_is_listed_with_its_reason_and_can_be_removed() {
+    let place = Place::new();
+    for name in ["one", "two"] {
+        place.run(&["key", "create", "--name", name, "--quiet"]).ok();
+    }
+    let file = place.dir().join(".banyan/keys.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replacen("\"one\"", "\"ohe\"", 1)).unwrap();
+    let listed = place.run(&["key", "ls", "--json"]).ok().json_lines();
+    assert_eq!((listed.len(), &listed[0]["name"]), (3, &json!("two")));
+    let damaged = listed.iter().find(|key| key["refused"] == "its checksum differs").unwrap();
+    let said = place.run(&["key", "ls"]);
+    assert!(
+        said.err.contains("its checksum differs") && said.err.contains("it is missing in the key file"),
+        "{said:?}"
+    );
+    assert_eq!(said.out.lines().count(), 2, "{said:?}");
+    for key in &listed[1..] {
+        place.run(&["key", "rm", key["id"].as_str().unwrap()]).ok();
+    }
+    assert_eq!(place.run(&["key", "ls", "--json"]).ok().json_lines(), [listed[0].clone()]);
+    assert!(damaged["id"].as_str().unwrap().starts_with("refused-"));
 }
 
 /// Asks until the answer is as it should be.

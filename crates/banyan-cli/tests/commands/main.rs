@@ -4,6 +4,7 @@
 
 mod agents;
 mod both;
+mod buses;
 mod call;
 mod changing;
 mod common;
@@ -13,6 +14,7 @@ mod keys;
 mod mcp;
 mod opa;
 mod portable;
+mod private;
 mod reading;
 mod real_agents;
 mod searching;

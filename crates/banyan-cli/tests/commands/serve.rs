@@ -42,7 +42,7 @@ fn the_first_lines_say_where_it_is_and_what_to_try() {
     child.kill().unwrap();
     child.wait().unwrap();
     let url = lines[0].split(' ').next().unwrap();
-    assert_eq!(lines[0], format!("{url} serves {}", place.dir().display()));
+    assert_eq!(lines[0], format!("{url} serves {} to anyone on this machine", place.dir().display()));
     assert_eq!(lines[1], format!("  Try:   curl -s {url}/v1/call/session::create -d '{{\"title\":\"Hello\"}}'"));
     assert_eq!(lines[2], format!("  Docs:  {url}/docs"));
 }

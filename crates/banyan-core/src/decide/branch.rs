@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use banyan_model::{
-    AttachmentId, AttachmentMeta, Error, ForkRequest, ForkResponse, Seq, SetActiveLeafRequest,
+    AttachmentId, AttachmentMeta, Error, ForkRequest, ForkResponse, Object, Seq, SetActiveLeafRequest,
     SetActiveLeafResponse,
 };
 
@@ -47,7 +47,7 @@ pub fn fork(
         born: ctx.ids.born(),
         title: request.title.unwrap_or_else(|| state.meta().title.clone()),
         description: state.meta().description.clone(),
-        metadata: state.meta().metadata.clone(),
+        metadata: state.metadata().map(|metadata| Object::clone(metadata)),
         base: Some(Base {
             session_id: state.session_id().clone(),
             born: state.born(),

@@ -76,6 +76,17 @@ pub struct Salvaged {
     pub time_ms: Option<i64>,
     /// What the line was about.
     pub what: SalvagedWhat,
+    /// Whether the line certainly left the session's metadata as it was.
+    pub metadata: MetadataEffect,
+}
+
+/// What a damaged line may have done to the session's metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetadataEffect {
+    /// Nothing: no record of its type does, and it is one record.
+    None,
+    /// It may have set it.
+    Possible,
 }
 
 /// What a damaged line was about.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use banyan_model::{EntryId, Role, Seq, SessionId};
 use serde::Deserialize;
 
-use super::fault::{Salvaged, SalvagedWhat};
+use super::fault::{MetadataEffect, Salvaged, SalvagedWhat};
 use super::{Base, time};
 use crate::node_kind::NodeKind;
 use crate::scan::Scanner;
@@ -153,8 +153,32 @@ impl<'a> Fields<'a> {
             seq: self.seq.and_then(number).map(Seq),
             time_ms: self.time.and_then(unquoted).and_then(time::from_text),
             what,
+            metadata: metadata_effect(&type_name, line),
         })
     }
+}
+
+/// What a damaged line of this type may have done to metadata. A line feed that is lost makes one line of two, and session-manager's
+/// lines begin in many ways.
+fn metadata_effect(type_name: &str, line: &[u8]) -> MetadataEffect {
+    const BEGINNING: &[u8] = b"{\"schema_version\":";
+    let harmless = matches!(
+        type_name,
+        "message"
+            | "custom"
+            | "updated"
+            | "grew"
+            | "settled"
+            | "leaf-moved"
+            | "status-set"
+            | "attached"
+            | "detached"
+            | "adopted"
+            | "entry-put"
+            | "leaf-put"
+    );
+    let whole = line.starts_with(BEGINNING) && memchr::memmem::find(&line[1..], BEGINNING).is_none();
+    if harmless && whole { MetadataEffect::None } else { MetadataEffect::Possible }
 }
 
 fn salvage_legacy_entry(entry: &[u8]) -> Option<SalvagedWhat> {

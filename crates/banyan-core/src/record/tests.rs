@@ -252,7 +252,7 @@ fn given_damaged_text_the_structure_is_salvaged_and_the_text_is_not() {
     let fault = Head::parse(&line).unwrap_err();
     let what =
         SalvagedWhat::Entry { entry_id: "e_1".into(), parent_id: Some("e_0".into()), kind: crate::NodeKind::User };
-    let salvage = Some(Salvaged { seq: Some(Seq(3)), time_ms: Some(TIME), what });
+    let salvage = Some(Salvaged { seq: Some(Seq(3)), time_ms: Some(TIME), what, metadata: MetadataEffect::None });
     assert_eq!(fault, LineFault { reason: FaultReason::ChecksumDiffers, salvage });
 }
 

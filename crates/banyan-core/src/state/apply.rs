@@ -52,6 +52,7 @@ impl SessionState {
         }
         if found.0 > self.next_seq {
             faults.push(StateFault::Gap { expected: self.next_seq(), found });
+            self.doubt_metadata(faults);
             self.leaf_at_damage = Some(self.leaf);
         }
         self.next_seq = found.0.saturating_add(1);
@@ -119,7 +120,9 @@ impl SessionState {
                     meta.metadata = Some(metadata.clone());
                 }
                 meta.updated_at = time;
-                self.share_metadata();
+                if set.metadata.is_some() {
+                    self.share_metadata();
+                }
                 self.note_meta(seq, place);
             }
             HeadKind::StatusSet(set) => {

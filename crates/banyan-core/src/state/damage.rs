@@ -4,7 +4,7 @@ use super::node::{Place, SourceIx, flag};
 use super::tree::NewNode;
 use super::{SessionState, StateFault};
 use crate::id_key::IdKey;
-use crate::record::{LineFault, Salvaged, SalvagedWhat};
+use crate::record::{LineFault, MetadataEffect, Salvaged, SalvagedWhat};
 
 impl SessionState {
     /// Takes in one line of the session's own file that cannot be read.
@@ -13,6 +13,13 @@ impl SessionState {
         let place = Place { source: SourceIx::OWN, offset, len };
         self.forget_open_line();
         self.damaged_lines += 1;
+        let next = self.next_seq;
+        let harmless = fault.salvage.as_ref().is_some_and(|salvaged| {
+            salvaged.metadata == MetadataEffect::None && salvaged.seq.is_some_and(|seq| seq.0 == next)
+        });
+        if !harmless {
+            self.doubt_metadata(&mut faults);
+        }
         self.leaf_at_damage = Some(self.leaf);
         if let Some(salvaged) = &fault.salvage {
             self.apply_salvaged(salvaged, place, &mut faults);
@@ -105,6 +112,22 @@ impl SessionState {
             }
             SalvagedWhat::Other => {}
         }
+    }
+
+    /// Notes that the metadata may have been changed by what is lost.
+    pub(super) fn doubt_metadata(&mut self, faults: &mut Vec<StateFault>) {
+        if self.meta.metadata.is_some() && !self.metadata_in_doubt {
+            self.metadata_in_doubt = true;
+            self.metadata = None;
+            faults.push(StateFault::MetadataInDoubt);
+        }
+    }
+
+    /// Notes that the file lost its end, which may have set metadata.
+    pub fn lost_its_end(&mut self) -> Vec<StateFault> {
+        let mut faults = Vec::new();
+        self.doubt_metadata(&mut faults);
+        faults
     }
 
     /// What can be said of a session whose beginning is lost.

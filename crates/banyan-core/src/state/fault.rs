@@ -18,6 +18,8 @@ pub enum StateFault {
         /// The number that came.
         found: Seq,
     },
+    /// What is lost may have set other metadata, so no scope and no filter matches the session until its metadata is set again.
+    MetadataInDoubt,
     /// A record comes a second time; it is not applied.
     Repeated(Seq),
     /// A record is about an entry that is not there; it is not applied.
@@ -55,6 +57,9 @@ impl fmt::Display for StateFault {
             Self::Gap { expected, found } => {
                 write!(f, "records are missing: number {expected} should come, and {found} does")
             }
+            Self::MetadataInDoubt => f.write_str(
+                "what is lost may have changed the metadata: keys with a scope do not reach the session until its metadata is set again",
+            ),
             Self::Repeated(seq) => write!(f, "record {seq} comes a second time"),
             Self::UnknownEntry(id) => write!(f, "a record about entry `{id}`, which is not there"),
             Self::UnknownParent { entry_id, parent_id } => {

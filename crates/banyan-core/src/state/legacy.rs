@@ -49,7 +49,7 @@ impl SessionState {
         let session_id = self.session_id.clone();
         let same_metadata = self.meta.metadata == meta.metadata;
         *self.meta_mut() = banyan_model::SessionMeta { session_id, ..meta.clone() };
-        if !same_metadata {
+        if !same_metadata || self.metadata_in_doubt {
             self.share_metadata();
         }
         self.note_legacy_meta(seq, place);

@@ -38,8 +38,10 @@ pub use node::{Node, NodeIx, Place, Source, SourceIx};
 pub struct SessionState {
     session_id: SessionId,
     meta: Arc<SessionMeta>,
-    /// The same metadata as in `meta`, to be shared with events.
+    /// The same metadata as in `meta`, to be shared with events; none while it is in doubt.
     metadata: Option<Arc<Object>>,
+    /// What is lost may have set other metadata than `meta` has.
+    metadata_in_doubt: bool,
     exists: bool,
     next_seq: u64,
     /// Damaged lines since the last readable one. How many records they were is not known.
@@ -90,6 +92,7 @@ impl SessionState {
             session_id,
             meta: Arc::new(meta),
             metadata: None,
+            metadata_in_doubt: false,
             exists: false,
             next_seq: 0,
             slack: 0,
@@ -138,9 +141,14 @@ impl SessionState {
         &self.meta
     }
 
-    /// The metadata, shared.
+    /// The metadata that scopes and filters see, shared. None while damage may have changed it.
     pub fn metadata(&self) -> Option<&Arc<Object>> {
         self.metadata.as_ref()
+    }
+
+    /// True when damage may have changed the metadata since it was last set.
+    pub fn metadata_in_doubt(&self) -> bool {
+        self.metadata_in_doubt
     }
 
     /// The number that the next record gets.
@@ -237,7 +245,9 @@ impl SessionState {
         self.by_id.find(key, &self.nodes)
     }
 
+    /// Ends every doubt: the metadata was set as a whole.
     fn share_metadata(&mut self) {
+        self.metadata_in_doubt = false;
         self.metadata = self.meta.metadata.clone().map(Arc::new);
     }
 

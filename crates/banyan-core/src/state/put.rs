@@ -37,8 +37,10 @@ impl SessionState {
         }
         let (session_id, message_count) = (self.session_id.clone(), self.meta.message_count);
         *self.meta_mut() = SessionMeta { session_id, message_count, ..meta.clone() };
-        if !same_name {
+        if !same_name || self.metadata_in_doubt {
             self.share_metadata();
+        }
+        if !same_name {
             self.note_meta(seq, place);
         }
     }

@@ -22,7 +22,7 @@ use wire::{Reader, Writer};
 
 /// What a snapshot begins with. Its number is raised when the form changes, and whenever the same records would make
 /// another state than before.
-const FORM: &[u8; 16] = b"banyan state 01\n";
+const FORM: &[u8; 16] = b"banyan state 02\n";
 
 impl SessionState {
     /// Appends the state's snapshot. The growing entry's message is not in it, nor that its line is open: take it where
@@ -54,6 +54,7 @@ impl SessionState {
             session_id,
             meta,
             metadata: _,
+            metadata_in_doubt,
             exists,
             next_seq,
             slack,
@@ -81,6 +82,7 @@ impl SessionState {
         out.json(meta.as_ref());
         out.json(base);
         out.json(&attachments.values().collect::<Vec<_>>());
+        out.number(*metadata_in_doubt);
         out.number(*exists);
         out.number(*next_seq);
         out.number(*slack);
@@ -109,11 +111,14 @@ impl SessionState {
     fn read(input: &mut Reader<'_>) -> Option<Self> {
         let mut state = Self::begin(input.text()?.into());
         state.meta = Arc::new(input.json()?);
-        state.share_metadata();
         state.base = input.json()?;
         let attachments: Vec<Attached> = input.json()?;
         state.attachments =
             attachments.into_iter().map(|one| (one.attachment.attachment_id.clone(), one)).collect();
+        state.share_metadata();
+        if input.flag()? {
+            state.doubt_metadata(&mut Vec::new());
+        }
         state.exists = input.flag()?;
         state.next_seq = input.number()?;
         state.slack = input.number().filter(|slack| *slack <= state.next_seq)?;

@@ -13,16 +13,19 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message as Frame};
 
-use super::Hub;
+use super::admission::Withdrawal;
 use super::frames::Reader;
-use super::handshake::{self, Purpose};
+use super::handshake::{self, Accepted, Purpose};
 use super::outbox::{Ending, Outbox, Queue, outbox};
+use super::{Door, Hub};
 
 /// How many messages are written before they are flushed together.
 const BATCH: usize = 256;
 
 /// How long the other side may take to hear that the connection ends.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+const WITHDRAWN: &str = "this connection is not admitted any more: the keys of the directory have changed";
 
 /// Why a connection ended.
 enum End {
@@ -39,23 +42,32 @@ pub(super) async fn run<S>(
     stream: S,
     peer: Option<IpAddr>,
     mut stopped: watch::Receiver<bool>,
-    full: bool,
+    door: Door,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let accepted = tokio::select! {
-        accepted = handshake::accept(stream, hub.options().frame_bytes, full) => accepted,
+        accepted = handshake::accept(stream, hub.options().frame_bytes, &door) => accepted,
         () = stop(&mut stopped) => None,
     };
     match accepted {
-        Some((socket, Purpose::Worker)) => worker(hub, socket, peer, stopped).await,
-        Some((socket, Purpose::Telemetry)) => telemetry(hub, socket, stopped).await,
+        Some(Accepted { socket, purpose: Purpose::Worker, withdrawal }) => {
+            worker(hub, socket, peer, stopped, withdrawal).await;
+        }
+        Some(Accepted { socket, purpose: Purpose::Telemetry, withdrawal }) => {
+            telemetry(hub, socket, stopped, withdrawal).await;
+        }
         None => {}
     }
 }
 
-async fn worker<S>(hub: &Hub, socket: WebSocketStream<S>, peer: Option<IpAddr>, mut stopped: watch::Receiver<bool>)
-where
+async fn worker<S>(
+    hub: &Hub,
+    socket: WebSocketStream<S>,
+    peer: Option<IpAddr>,
+    mut stopped: watch::Receiver<bool>,
+    withdrawal: Withdrawal,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (sink, mut frames) = socket.split();
@@ -65,6 +77,7 @@ where
     let end = tokio::select! {
         end = read(hub, &mut reader, &mut frames, &outbox) => end,
         () = stop(&mut stopped) => Told::restart(),
+        () = withdrawal => Told::withdrawn(&reader),
         why = outbox.ended() => match why {
             Ending::Behind => Told::behind(hub, &reader),
             Ending::Replaced => Told::replaced(),
@@ -172,8 +185,12 @@ fn stalled<T>(patience: Duration) -> Option<T> {
 }
 
 /// What SDKs send about themselves is taken, so that they do not complain, and dropped.
-async fn telemetry<S>(hub: &Hub, mut socket: WebSocketStream<S>, mut stopped: watch::Receiver<bool>)
-where
+async fn telemetry<S>(
+    hub: &Hub,
+    mut socket: WebSocketStream<S>,
+    mut stopped: watch::Receiver<bool>,
+    mut withdrawal: Withdrawal,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let silence = hub.options().silence;
@@ -187,6 +204,10 @@ where
             },
             () = stop(&mut stopped) => {
                 let _ = timeout(FAREWELL, socket.close(Some(close(CloseCode::Restart, "the bus ends")))).await;
+                return;
+            }
+            () = &mut withdrawal => {
+                let _ = timeout(FAREWELL, socket.close(Some(close(CloseCode::Policy, WITHDRAWN)))).await;
                 return;
             }
         }
@@ -215,6 +236,11 @@ struct Told;
 impl Told {
     fn restart() -> End {
         End::Told(close(CloseCode::Restart, "the bus ends"))
+    }
+
+    fn withdrawn(reader: &Reader<'_>) -> End {
+        tracing::info!(worker = reader.worker_id(), "a worker is disconnected: {WITHDRAWN}");
+        End::Told(close(CloseCode::Policy, WITHDRAWN))
     }
 
     fn replaced() -> End {

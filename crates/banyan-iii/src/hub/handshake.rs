@@ -1,7 +1,7 @@
 //! The start of a connection: who may connect, and what the connection is for.
 //!
 //! A browser says in `Origin` which page it acts for, and no page can leave that out or choose it. Pages on this machine may connect,
-//! others may not. Programs that are no browser send no `Origin`.
+//! others may not, unless an [`Admission`](super::Admission) decides. Programs that are no browser send no `Origin`.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,6 +12,9 @@ use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
+
+use super::Door;
+use super::admission::{Refusal, Withdrawal};
 
 /// How long a client may take to ask for a WebSocket.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,29 +31,37 @@ pub(super) enum Purpose {
     Telemetry,
 }
 
+/// A client that joined.
+pub(super) struct Accepted<S> {
+    pub(super) socket: WebSocketStream<S>,
+    pub(super) purpose: Purpose,
+    /// Resolves when the client may not stay.
+    pub(super) withdrawal: Withdrawal,
+}
+
 /// Answers the request for a WebSocket. `None` when there will be none; the client was told why, if it could be.
-pub(super) async fn accept<S>(stream: S, frame_bytes: usize, full: bool) -> Option<(WebSocketStream<S>, Purpose)>
+pub(super) async fn accept<S>(stream: S, frame_bytes: usize, door: &Door) -> Option<Accepted<S>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut purpose = Purpose::Worker;
+    let mut admitted = None;
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .max_message_size(Some(frame_bytes))
         .max_frame_size(Some(frame_bytes));
     #[allow(clippy::result_large_err, reason = "the type of the answer is not ours to choose")]
-    let check = |request: &Request, response: Response| match admit(request, full) {
+    let check = |request: &Request, response: Response| match admit(request, door) {
         Ok(found) => {
-            purpose = found;
+            admitted = Some(found);
             Ok(response)
         }
-        Err((status, why)) => {
-            tracing::warn!(%status, why, "the bus refused a connection");
-            Err(refusal(status, why))
+        Err(Refusal { status, reason }) => {
+            tracing::warn!(%status, reason, "the bus refused a connection");
+            Err(refusal(status, &reason))
         }
     };
     match tokio::time::timeout(PATIENCE, accept_hdr_async_with_config(stream, check, Some(config))).await {
-        Ok(Ok(socket)) => Some((socket, purpose)),
+        Ok(Ok(socket)) => admitted.map(|(purpose, withdrawal)| Accepted { socket, purpose, withdrawal }),
         Ok(Err(error)) => {
             tracing::debug!(%error, "a client did not become a WebSocket");
             None
@@ -62,30 +73,41 @@ where
     }
 }
 
-fn admit(request: &Request, full: bool) -> Result<Purpose, (StatusCode, &'static str)> {
+fn admit(request: &Request, door: &Door) -> Result<(Purpose, Withdrawal), Refusal> {
+    let refused = |status, reason: &str| Err(Refusal { status, reason: reason.to_owned() });
+    let withdrawal: Withdrawal = match &door.admission {
+        Some(admission) => admission.admit(request)?,
+        None => {
+            from_this_machine(request)?;
+            Box::pin(std::future::pending())
+        }
+    };
+    if door.full {
+        return refused(StatusCode::SERVICE_UNAVAILABLE, "This bus has as many connections as it may have.\n");
+    }
+    let path = request.uri().path();
+    if path.starts_with("/ws/channels/") {
+        let reason = "This is Banyan's own bus, which has no channels. A full engine (`iii`) has.\n";
+        return refused(StatusCode::NOT_FOUND, reason);
+    }
+    let telemetry = path.trim_end_matches('/').ends_with("/otel");
+    Ok((if telemetry { Purpose::Telemetry } else { Purpose::Worker }, withdrawal))
+}
+
+/// Refuses what a browser does for a page of another machine.
+fn from_this_machine(request: &Request) -> Result<(), Refusal> {
+    let refused = |reason: &str| Err(Refusal { status: StatusCode::FORBIDDEN, reason: reason.to_owned() });
     for origin in request.headers().get_all(ORIGIN) {
         if !origin.to_str().is_ok_and(is_local_origin) {
-            let why = "Pages on other sites may not connect to this bus: only pages from localhost may.\n";
-            return Err((StatusCode::FORBIDDEN, why));
+            return refused("Pages on other sites may not connect to this bus: only pages from localhost may.\n");
         }
     }
     // A browser that was led here by a foreign name has an origin that says so. This is for what a page may do without one.
     let led = request.headers().contains_key("sec-fetch-site");
     if led && !request.headers().get(HOST).and_then(|host| host.to_str().ok()).is_some_and(is_local) {
-        let why = "A browser reaches this bus by the names of this machine only, such as localhost.\n";
-        return Err((StatusCode::FORBIDDEN, why));
+        return refused("A browser reaches this bus by the names of this machine only, such as localhost.\n");
     }
-    if full {
-        return Err((StatusCode::SERVICE_UNAVAILABLE, "This bus has as many connections as it may have.\n"));
-    }
-    let path = request.uri().path();
-    if path.starts_with("/ws/channels/") {
-        return Err((
-            StatusCode::NOT_FOUND,
-            "This is Banyan's own bus, which has no channels. A full engine (`iii`) has.\n",
-        ));
-    }
-    Ok(if path.trim_end_matches('/').ends_with("/otel") { Purpose::Telemetry } else { Purpose::Worker })
+    Ok(())
 }
 
 fn refusal(status: StatusCode, why: &str) -> ErrorResponse {

@@ -3,6 +3,7 @@
 //!
 //! It has what workers need to find each other, and a configuration. It has no queues, state, streams, pubsub, cron, HTTP or channels.
 
+mod admission;
 mod builtins;
 mod calls;
 mod configuration;
@@ -28,6 +29,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+pub use tokio_tungstenite::tungstenite::handshake::server::Request;
+
+pub use admission::{Admission, Refusal, Withdrawal};
 use configuration::Configuration;
 use registry::Registry;
 
@@ -81,17 +85,28 @@ struct Shared {
     registry: Mutex<Registry>,
     configuration: tokio::sync::Mutex<Configuration>,
     connections: AtomicUsize,
+    admission: Option<Arc<dyn Admission>>,
 }
 
 impl Hub {
     /// A bus that nobody is connected to. What is stored in the configuration directory is read here.
     pub fn new(options: HubOptions) -> Self {
+        Self::build(options, None)
+    }
+
+    /// A bus that admits only some of those that connect to its listener.
+    pub fn with_admission(options: HubOptions, admission: Arc<dyn Admission>) -> Self {
+        Self::build(options, Some(admission))
+    }
+
+    fn build(options: HubOptions, admission: Option<Arc<dyn Admission>>) -> Self {
         let configuration = Configuration::open(options.configuration_dir.clone());
         let shared = Shared {
             options,
             registry: Mutex::default(),
             configuration: tokio::sync::Mutex::new(configuration),
             connections: AtomicUsize::new(0),
+            admission,
         };
         Self { shared: Arc::new(shared) }
     }
@@ -123,7 +138,7 @@ impl Hub {
         while connections.join_next().await.is_some() {}
     }
 
-    /// Serves one connection that is already there, until it ends.
+    /// Serves one connection of this process, until it ends. It is admitted as it is.
     pub async fn serve_stream<S>(&self, stream: S)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -138,7 +153,9 @@ impl Hub {
     {
         let seat = Seat::take(&self.shared);
         let full = seat.number > self.shared.options.connections;
-        connection::run(self, stream, peer, stopped, full).await;
+        // Only what comes from a listener has a peer.
+        let admission = self.shared.admission.clone().filter(|_| peer.is_some());
+        connection::run(self, stream, peer, stopped, Door { full, admission }).await;
         drop(seat);
     }
 
@@ -165,6 +182,13 @@ impl Hub {
             });
         }
     }
+}
+
+/// What decides whether a connection may join.
+struct Door {
+    /// Whether there are as many connections as there may be.
+    full: bool,
+    admission: Option<Arc<dyn Admission>>,
 }
 
 /// A place among the connections, given back when it is dropped.

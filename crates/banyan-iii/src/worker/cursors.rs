@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use banyan::model::Position;
+use banyan::private;
 
 use crate::link::Engine;
 
@@ -59,9 +60,9 @@ impl Cursors {
 /// Puts another text into a file, whose folder need not be there. It is never half written.
 pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     if let Some(dir) = path.parent() {
-        std::fs::create_dir_all(dir)?;
+        private::create_dir_all(dir)?;
     }
     let beside = path.with_extension("tmp");
-    std::fs::write(&beside, text)?;
+    private::write(&beside, text)?;
     std::fs::rename(&beside, path)
 }

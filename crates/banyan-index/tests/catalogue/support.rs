@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use banyan_index::{Catalogue, FileKey, IndexError, ListQuery, Opened, RebuildReason, Row, SessionFile, Standing};
+use banyan_index::{
+    Catalogue, FileKey, IndexError, ListQuery, MetadataTrust, Opened, RebuildReason, Row, SessionFile, Standing,
+};
 use banyan_model::{CommitNo, ListOrder, Object, SessionId, SessionMeta, SessionStatus};
 use serde_json::Value;
 
@@ -27,6 +29,7 @@ pub(crate) fn file(id: &str, born: &str) -> Row {
         updated_at: 0,
     };
     Row {
+        trust: MetadataTrust::Known,
         file: Arc::new(SessionFile { key: key(id, born), stem: id.to_owned(), base: None }),
         standing: Standing::Listed,
         meta: Arc::new(meta),

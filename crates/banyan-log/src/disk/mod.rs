@@ -7,6 +7,7 @@
 mod mem;
 mod os;
 mod overlay;
+pub mod private;
 
 use std::io;
 use std::sync::Arc;
@@ -38,6 +39,10 @@ pub trait Disk: Send + Sync + 'static {
     fn sync_dir(&self, dir: &str) -> io::Result<()>;
     /// Makes everything written to this disk durable, in one go. For when very many files are dirty.
     fn sync_all(&self) -> io::Result<()>;
+    /// Makes what is there readable by its owner alone, and says what it could not. `state` is the directory of the log's own files.
+    fn tighten(&self, _state: &str) -> Vec<String> {
+        Vec::new()
+    }
     /// Takes the exclusive lock of the store, writing `owner` into the lock file, or says who holds it.
     fn lock(&self, path: &str, owner: &str) -> io::Result<LockOutcome>;
     /// Takes the same lock without changing anything on the disk. A lock file that does not exist is not created.

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Disk, DiskFile, HeldLock, Listed, LockGuard, LockOutcome, Stat};
+use super::{Disk, DiskFile, HeldLock, Listed, LockGuard, LockOutcome, Stat, private};
 
 /// A directory of the operating system's file system.
 pub struct OsDisk {
@@ -45,7 +45,7 @@ impl OsDisk {
         }
         let above = self.root.ancestors();
         let missing: Vec<_> = above.take_while(|dir| is_absent(dir)).collect();
-        fs::create_dir_all(&self.root)?;
+        private::create_root(&self.root)?;
         for parent in missing.into_iter().filter_map(Path::parent) {
             let here = parent.as_os_str().is_empty();
             flush_dir(if here { Path::new(".") } else { parent })?;
@@ -69,6 +69,7 @@ impl Disk for OsDisk {
         let path = self.at(path)?;
         match OpenOptions::new().read(true).write(true).open(path) {
             Ok(file) => {
+                private::tighten_file(&file);
                 self.hold_root()?;
                 Ok(Some(Arc::new(OsFile(file))))
             }
@@ -86,7 +87,11 @@ impl Disk for OsDisk {
     fn create_dir(&self, path: &str) -> io::Result<()> {
         let path = self.at(path)?;
         self.make_root()?;
-        fs::create_dir_all(path)
+        private::create_dir_all(&path)
+    }
+
+    fn tighten(&self, state: &str) -> Vec<String> {
+        private::tighten_tree(&self.root, state)
     }
 
     /// A name that is not UTF-8 is listed as lossy text: to be seen, but not to be opened.
@@ -170,7 +175,7 @@ impl Disk for OsDisk {
         let path = self.at(path)?;
         self.make_root()?;
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
+            private::create_dir_all(parent)?;
         }
         let file = open_or_create(&path)?;
         let outcome = OsLock::take(&self.root, path, file)?;
@@ -370,7 +375,9 @@ fn flush_dir(dir: &Path) -> io::Result<()> {
 }
 
 fn open_or_create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+    let file = private::options().read(true).create(true).truncate(false).open(path)?;
+    private::tighten_file(&file);
+    Ok(file)
 }
 
 /// The text is a courtesy to whoever is refused: a full disk must not keep a store from opening.

@@ -192,6 +192,16 @@ impl FsLog {
         Some(damage)
     }
 
+    /// Makes a session read-only whose file had more whole lines when it was registered than it has now: `sound` bytes of them.
+    pub fn close_torn(&self, session: &SessionId, sound: u64) -> Option<FileDamage> {
+        let path = layout::session(self.shared.naming, session);
+        let contents = register::read(self.shared.disk.as_ref(), self.shared.directory).ok()?;
+        let registered = contents.files.get(&path)?.length;
+        let damage = (registered > sound).then_some(FileDamage::Short { registered, found: sound })?;
+        self.shared.damaged.put(path, damage.clone());
+        Some(damage)
+    }
+
     /// What is wrong with a session's file, as far as it was compared.
     pub fn file_damage(&self, session: &SessionId) -> Option<FileDamage> {
         self.shared.damaged.get(&layout::session(self.shared.naming, session))

@@ -121,7 +121,7 @@ impl FsLog {
         }
         disk.sync_dir(layout::STATE).map_err(LogError::io("flushing the data directory"))?;
         disk.sync_dir("").map_err(LogError::io("flushing the data directory"))?;
-        let mut said = Recovered::default();
+        let mut said = Recovered { warnings: disk.tighten(layout::STATE), ..Recovered::default() };
         unusable::set_aside(disk.as_ref(), &mut said)?;
         let directory = format::settle(disk.as_ref(), format, &mut said)?;
         let naming = naming_on(disk.as_ref())?;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use banyan::Durability;
 
-use super::Bus;
 use super::units::{duration, duration_text, size, size_text};
+use super::{Bus, BusAccess};
 use crate::logs::{Format, Logs};
 use crate::settings::{Settings, Tls, Traces};
 
@@ -385,6 +385,19 @@ pub(super) const KEYS: &[Key] = &[
         |draft| draft.bus.engine.clone().unwrap_or_default()
     ),
     key!(
+        "iii.open",
+        "whether everyone on the engine's bus may reach a directory with keys, which an engine does not check: true or false",
+        |draft, given| {
+            draft.bus.open = match given.text {
+                "true" => BusAccess::Open,
+                "false" => BusAccess::Closed,
+                text => return Err(format!("must be true or false, not `{text}`")),
+            };
+            Ok(())
+        },
+        |draft| (draft.bus.open == BusAccess::Open).to_string()
+    ),
+    key!(
         "iii.listen",
         "the loopback address where iii SDKs find the session functions when there is no engine, such as 127.0.0.1:49134",
         |draft, given| {
@@ -398,7 +411,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
 ];
 
-/// Whoever reaches a bus may call everything, so only this machine does.
+/// Keys and sessions cross a bus as plain text, so only this machine reaches it.
 fn bus_address(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text
         .replace("localhost:", "127.0.0.1:")
@@ -406,8 +419,6 @@ fn bus_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| format!("must be an address and a port such as 127.0.0.1:49134, not `{text}`"))?;
     match address.ip().is_loopback() {
         true => Ok(address),
-        false => {
-            Err(format!("must be a loopback address, because a bus asks nobody for a key; `{text}` is not one"))
-        }
+        false => Err(format!("must be a loopback address, because a bus speaks no TLS; `{text}` is not one")),
     }
 }

@@ -47,11 +47,23 @@ pub struct Config {
     pub unknown_variables: Vec<String>,
 }
 
+/// Who reaches a directory with keys through an engine, which checks none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BusAccess {
+    /// No one: the engine is not joined.
+    #[default]
+    Closed,
+    /// Everyone on the engine's bus.
+    Open,
+}
+
 /// The buses that a server is on, besides HTTP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bus {
     /// The iii engine that it joins.
     pub engine: Option<String>,
+    /// Whether the engine's bus may reach a directory with keys, which the engine does not check.
+    pub open: BusAccess,
     /// Where it is a bus itself.
     pub listen: Option<SocketAddr>,
 }

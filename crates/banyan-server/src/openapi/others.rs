@@ -110,8 +110,16 @@ fn keys(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
         json!({"type": "object", "description": "A key.", "required": ["id", "name", "scope", "read_only", "created_at"],
             "properties": known}),
     );
-    let keys =
-        json!({"type": "object", "required": ["keys"], "properties": {"keys": {"type": "array", "items": key}}});
+    let keys = json!({"type": "object", "required": ["keys"], "properties": {
+        "keys": {"type": "array", "items": key},
+        "refused": {
+            "type": "array", "description": "Keys that are not accepted; left out when there are none.",
+            "items": {"type": "object", "required": ["id", "reason"], "properties": {
+                "id": {"type": "string", "description": "What the key is removed by."},
+                "reason": {"type": "string"},
+            }},
+        },
+    }});
     let list = json!({
         "operationId": "listKeys", "tags": ["Server"], "summary": "The keys that there are, without their secrets.",
         "responses": Responses::new().json(200, "The keys.", &keys).finish(protection),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use banyan::Options;
-use banyan_server::{Keys, Limits, NewKey, Settings};
+use banyan_server::{KeyStore, Limits, NewKey, Settings};
 use serde_json::json;
 
 use crate::listening::*;
@@ -183,7 +183,7 @@ fn a_stream_needs_a_key_when_there_are_keys_and_ends_with_it() {
     let server = Server::new();
     server.session("s");
     let mut before = server.open("/v1/events");
-    let keys = Keys::open(server.dir.path()).unwrap();
+    let keys = KeyStore::open(server.dir.path());
     let (key, shown) = keys.create(NewKey { name: "one".to_owned(), ..NewKey::default() }, 1).unwrap();
     let (_, other) = keys.create(NewKey { name: "other".to_owned(), ..NewKey::default() }, 1).unwrap();
     assert_eq!(before.rest(), [], "a stream that was open to everyone ends when there is a key");

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use banyan::Options;
-use banyan_server::{Keys, Limits, NewKey, Settings};
+use banyan_server::{KeyStore, Limits, NewKey, Settings};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -372,7 +372,7 @@ fn a_quiet_socket_is_pinged() {
 #[test]
 fn a_socket_is_closed_with_1008_when_its_key_is_removed() {
     let server = Server::new();
-    let keys = Keys::open(server.dir.path()).unwrap();
+    let keys = KeyStore::open(server.dir.path());
     let (key, shown) = keys.create(NewKey { name: "one".to_owned(), ..NewKey::default() }, 1).unwrap();
     keys.create(NewKey { name: "other".to_owned(), ..NewKey::default() }, 1).unwrap();
     server.wait(async {

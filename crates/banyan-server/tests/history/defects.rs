@@ -2,7 +2,7 @@
 //! tests of banyan-formats.
 
 use banyan::{Banyan, Durability, Options};
-use banyan_server::{Keys, NewKey};
+use banyan_server::{KeyStore, NewKey};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ fn two_tenants(owners: [&str; 2]) -> (Server, [String; 2]) {
 }
 
 fn keys(dir: &TempDir, owners: [&str; 2]) -> [String; 2] {
-    let keys = Keys::open(dir.path()).unwrap();
+    let keys = KeyStore::open(dir.path());
     owners.map(|owner| {
         let new: NewKey = serde_json::from_value(json!({"name": owner, "scope": {"owner": owner}})).unwrap();
         format!("Bearer {}", keys.create(new, 0).unwrap().1)

@@ -1,7 +1,7 @@
 //! Posting: what is there is not added again, and what cannot be added changes nothing.
 
 use banyan::Options;
-use banyan_server::{Keys, NewKey};
+use banyan_server::{KeyStore, NewKey};
 use serde_json::{Value, json};
 
 use crate::front_end::*;
@@ -236,7 +236,7 @@ fn given_what_is_no_history_when_it_is_posted_then_it_is_refused_and_no_session_
 fn given_a_key_that_may_only_read_when_it_posts_then_it_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let new = NewKey { name: "reader".to_owned(), read_only: true, ..NewKey::default() };
-    let key = Keys::open(dir.path()).unwrap().create(new, 0).unwrap().1;
+    let key = KeyStore::open(dir.path()).create(new, 0).unwrap().1;
     let server = Server::on(dir, Options::default(), settings());
     server.session("s");
 

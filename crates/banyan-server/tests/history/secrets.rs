@@ -1,7 +1,7 @@
 //! Technical details are kept, and nobody but operators is sent them.
 
 use banyan::Options;
-use banyan_server::{Keys, NewKey};
+use banyan_server::{KeyStore, NewKey};
 use serde_json::{Value, json};
 
 use super::samples::samples;
@@ -19,7 +19,7 @@ struct Stage {
 impl Stage {
     fn set() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let keys = Keys::open(dir.path()).unwrap();
+        let keys = KeyStore::open(dir.path());
         let key = |new: Value| {
             let new: NewKey = serde_json::from_value(new).unwrap();
             format!("Bearer {}", keys.create(new, 0).unwrap().1)

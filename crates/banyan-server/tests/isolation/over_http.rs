@@ -1,6 +1,6 @@
 //! What there is to ask is taken from `/openapi.json`, so that an address that is added cannot be forgotten here.
 
-use banyan_server::{Keys, NewKey};
+use banyan_server::{KeyStore, NewKey};
 use serde_json::{Value, json};
 
 use super::examples::{Example, example};
@@ -22,7 +22,7 @@ const NOBODYS: &str = "nobody-at-all";
 impl Stage {
     async fn set() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let keys = Keys::open(dir.path()).unwrap();
+        let keys = KeyStore::open(dir.path());
         let key = |name: &str, owner: Value| {
             let new = NewKey { name: name.to_owned(), ..serde_json::from_value(owner).unwrap() };
             format!("authorization: Bearer {}\r\n", keys.create(new, 0).unwrap().1)

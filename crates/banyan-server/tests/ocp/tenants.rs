@@ -1,6 +1,6 @@
 //! A header is never a credential.
 
-use banyan_server::{Keys, NewKey};
+use banyan_server::{KeyStore, NewKey};
 use serde_json::{Value, json};
 
 use super::stage::{ID, actions, context, creating, lines, told};
@@ -15,7 +15,7 @@ struct Stage {
 
 async fn stage(settings: banyan_server::Settings) -> Stage {
     let dir = tempfile::tempdir().unwrap();
-    let keys = Keys::open(dir.path()).unwrap();
+    let keys = KeyStore::open(dir.path());
     let key = |new: Value| {
         let new: NewKey = serde_json::from_value(new).unwrap();
         format!("authorization: Bearer {}\r\n", keys.create(new, 0).unwrap().1)

@@ -1,6 +1,6 @@
 //! What is written about requests, and what never is.
 
-use banyan_server::{Keys, NewKey};
+use banyan_server::{KeyStore, NewKey};
 
 use crate::wire::{Server, log, settings};
 
@@ -10,7 +10,7 @@ const SECRET: &str = "the-cat-is-under-the-stove";
 async fn a_request_leaves_a_line_and_no_text_or_key() {
     let log = log();
     let dir = tempfile::tempdir().unwrap();
-    let keys = Keys::open(dir.path()).unwrap();
+    let keys = KeyStore::open(dir.path());
     let (key, text) = keys.create(NewKey { name: "one".to_owned(), ..NewKey::default() }, 0).unwrap();
     let server = Server::start_in(dir, settings()).await;
     let bearer = format!("authorization: Bearer {text}\r\n");

@@ -1,6 +1,6 @@
 //! `/metrics`.
 
-use banyan_server::{Keys, NewKey};
+use banyan_server::{KeyStore, NewKey};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
@@ -39,7 +39,7 @@ async fn what_happened_is_counted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_keys_only_an_operator_sees_them() {
     let dir = tempfile::tempdir().unwrap();
-    let keys = Keys::open(dir.path()).unwrap();
+    let keys = KeyStore::open(dir.path());
     let key = |new: serde_json::Value| keys.create(serde_json::from_value::<NewKey>(new).unwrap(), 0).unwrap().1;
     let operator = key(json!({"name": "operator"}));
     let scoped = key(json!({"name": "scoped", "scope": {"owner": "u_1"}}));

@@ -1,6 +1,6 @@
 //! How often a key may ask.
 
-use banyan_server::{Keys, Limits, NewKey, Settings};
+use banyan_server::{KeyStore, Limits, NewKey, Settings};
 
 use crate::wire::{Server, settings};
 
@@ -36,7 +36,7 @@ async fn too_many_requests_are_refused_with_the_time_to_wait() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_key_has_its_own_count() {
     let server = Server::start(limited(1_000_000)).await;
-    let keys = Keys::open(server.data()).unwrap();
+    let keys = KeyStore::open(server.data());
     let slow = NewKey { name: "slow".to_owned(), requests_per_second: Some(1), ..NewKey::default() };
     let (_, slow) = keys.create(slow, 1).unwrap();
     let (_, fast) = keys.create(NewKey { name: "fast".to_owned(), ..NewKey::default() }, 2).unwrap();

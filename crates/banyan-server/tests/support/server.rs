@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of this")]
 
 use banyan::{Banyan, Options};
-use banyan_server::{Keys, NewKey, Running, Settings};
+use banyan_server::{KeyStore, NewKey, Running, Settings};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -31,7 +31,7 @@ impl Server {
         let mut server = Self::start();
         server.pause();
         let new = NewKey { name: "test".to_owned(), ..NewKey::default() };
-        server.key = Keys::open(server.data.path()).unwrap().create(new, 0).unwrap().1;
+        server.key = KeyStore::open(server.data.path()).create(new, 0).unwrap().1;
         server.resume();
         server
     }

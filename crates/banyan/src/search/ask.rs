@@ -7,7 +7,7 @@ use banyan_core::cursor::SearchCursor;
 use banyan_core::filter;
 use banyan_core::fork_ids::ForkIds;
 use banyan_model::{CommitNo, Error, Object, SearchHit, SearchRequest, SearchResponse, SessionId, SnippetPiece};
-use banyan_search::{Ask, Branches, Hit, PieceKind, Query, Standing};
+use banyan_search::{Ask, Branches, Hit, PieceKind, Query, Ranking, Standing};
 use serde_json::Value;
 
 use super::Home;
@@ -78,6 +78,7 @@ impl Store {
             tool: request.tool.clone(),
             time: request.since.unwrap_or(i64::MIN)
                 ..=request.until.map_or(i64::MAX, |until| until.saturating_sub(1)),
+            ranking: if access.scope.is_everything() { Ranking::Index } else { Ranking::Constants },
             branches: if request.all_branches == Some(true) { Branches::All } else { Branches::Active },
             now_ms,
             skip,
@@ -90,11 +91,8 @@ impl Store {
         found.truncate(limit);
         let next_cursor = more.then(|| SearchCursor { skip: skip + limit, now_ms }.encode());
         let mut hits = Vec::with_capacity(found.len());
-        for (at, hit) in found.into_iter().enumerate() {
-            // How rare a word is depends on what everybody says, and so does a score. Tenants are told the rank.
-            let rank = 1.0 / (skip + at + 1) as f64;
-            let score = if access.scope.is_everything() { f64::from(hit.score) } else { rank };
-            hits.extend(self.seen(access, &ask.metadata, hit)?.map(|hit| SearchHit { score, ..hit }));
+        for hit in found {
+            hits.extend(self.seen(access, &ask.metadata, hit)?);
         }
         Ok(SearchResponse { hits, next_cursor, complete })
     }
@@ -103,11 +101,11 @@ impl Store {
     /// was deleted or given to somebody else is not shown.
     fn seen(&self, access: &Access, wanted: &Object, hit: Hit) -> Result<Option<SearchHit>, Error> {
         let Some(row) = self.ask_catalogue(|catalogue| catalogue.get(&hit.session_id))? else { return Ok(None) };
-        let metadata = row.meta.metadata.as_ref();
-        if !access.scope.covers(metadata) || !filter::metadata_matches(wanted, metadata) {
+        let known = row.known_metadata();
+        if !access.scope.covers(known) || !filter::metadata_matches(wanted, known) {
             return Ok(None);
         }
-        let text = |key: &str| metadata?.get(key)?.as_str().map(str::to_owned);
+        let text = |key: &str| row.meta.metadata.as_ref()?.get(key)?.as_str().map(str::to_owned);
         let piece = |piece: banyan_search::Piece| SnippetPiece {
             is_match: piece.kind == PieceKind::Match,
             text: piece.text,

@@ -64,7 +64,7 @@ pub(super) struct Heritage {
 
 impl Outline {
     pub(super) fn of(state: &SessionState) -> Self {
-        let meta = Arc::clone(state.meta());
+        let meta = known_meta(state);
         Self {
             born: state.born().to_string(),
             labels: labels_of(meta.metadata.as_ref()),
@@ -79,6 +79,15 @@ impl Outline {
     pub(super) fn inherited(&self) -> usize {
         self.inherited
     }
+}
+
+/// What a session is known by, without metadata that is in doubt.
+pub(super) fn known_meta(state: &SessionState) -> Arc<SessionMeta> {
+    let mut meta = Arc::clone(state.meta());
+    if state.metadata_in_doubt() {
+        Arc::make_mut(&mut meta).metadata = None;
+    }
+    meta
 }
 
 impl Heritage {

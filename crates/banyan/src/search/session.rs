@@ -11,7 +11,7 @@ use banyan_search::{Document, SessionNo, SessionRecord, Standing, labels_of};
 
 use super::batch::{Touched, skip_unreadable};
 use super::indexer::{Indexer, Trouble};
-use super::outline::{Outline, View};
+use super::outline::{Outline, View, known_meta};
 use super::text::Said;
 use crate::access::Access;
 use crate::bodies::Wanted;
@@ -277,7 +277,7 @@ fn plan(state: &SessionState, nodes: impl Iterator<Item = (NodeIx, bool)>) -> Pl
     Plan {
         entries: nodes.filter(|(ix, _)| readable(*ix)).map(planned).collect(),
         sources: state.sources().to_vec(),
-        meta: Arc::clone(state.meta()),
+        meta: known_meta(state),
         leaf: state.leaf_id(),
         path: path_to(state, state.leaf()),
         seen: state.last_commit(),

@@ -6,6 +6,7 @@ use banyan::verify::{verify, verify_on};
 use banyan::{Banyan, Options};
 use serde_json::json;
 
+use super::folding::FoldingDisk;
 use crate::support::*;
 
 /// A session as session-manager writes it.

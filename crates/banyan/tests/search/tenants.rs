@@ -51,3 +51,35 @@ fn a_session_that_changes_hands_is_found_by_its_new_owner_only() {
     assert_eq!(found(red, "wandering"), NOTHING);
     assert_eq!(found(blue, "wandering"), [entry]);
 }
+
+/// What a tenant sees of a search: what the best say, and their scores. A score is rounded, because entries grow older between searches.
+fn seen(caller: &dyn Door, query: &str) -> Vec<(Value, String)> {
+    let answer = answer(caller, json!({"query": query, "limit": 3}));
+    let hits = answer["hits"].as_array().unwrap();
+    hits.iter().map(|hit| (hit["snippet"].clone(), format!("{:.4}", hit["score"].as_f64().unwrap()))).collect()
+}
+
+#[test]
+fn scores_and_their_order_do_not_depend_on_what_others_say() {
+    let queries = ["bird", "bird tree", "\"the bird\"", "bir*", "\"the bi*\"", "bird_tree", "bird -stone"];
+    let store = Banyan::in_memory(Options::default()).unwrap();
+    let (red, blue) = (tenant(&store, "red"), tenant(&store, "blue"));
+    let (red, blue) = (door(&red), door(&blue));
+    let (red_session, blue_session) = (red.session(), blue.session());
+    for number in 0..40 {
+        let (birds, trees) = ("bird ".repeat(number % 5), "tree ".repeat(number % 3));
+        let filler = "leaf ".repeat(number * 7 % 11);
+        red.say(&red_session, &format!("{birds}the bird sat in a tree {filler}{trees}"));
+        red.say(&red_session, &format!("bird_tree {filler} stone"));
+    }
+    let alone = queries.map(|query| seen(red, query));
+    // Another tenant makes common words rare, others common, and the usual entry longer.
+    for number in 0..80 {
+        blue.say(&blue_session, &"bird ".repeat(1 + number % 2 * 300));
+        blue.say(&blue_session, &format!("tree stone {}", "wind ".repeat(number * 20)));
+    }
+    for (query, alone) in queries.iter().zip(&alone) {
+        assert_eq!(alone.len(), 3, "{query}");
+        assert_eq!(seen(red, query), *alone, "{query}");
+    }
+}

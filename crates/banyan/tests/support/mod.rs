@@ -5,7 +5,6 @@
 pub mod directory;
 pub mod door;
 pub mod ears;
-pub mod folding;
 pub mod model;
 pub mod step;
 pub mod words;
@@ -13,5 +12,4 @@ pub mod words;
 pub use directory::*;
 pub use door::*;
 pub use ears::*;
-pub use folding::*;
 pub use words::*;

@@ -15,6 +15,8 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 pub(crate) struct Served {
     pub(crate) child: Child,
     pub(crate) url: String,
+    /// The first line.
+    pub(crate) told: Value,
 }
 
 impl Place {
@@ -50,7 +52,7 @@ impl Place {
         let mut log = child.stderr.take().unwrap();
         std::thread::spawn(move || log.read_to_end(&mut Vec::new()));
         let told: Value = serde_json::from_str(&line).unwrap();
-        Ok(Served { child, url: told["url"].as_str().unwrap().to_owned() })
+        Ok(Served { child, url: told["url"].as_str().unwrap().to_owned(), told })
     }
 
     /// Runs a command that asks a server.

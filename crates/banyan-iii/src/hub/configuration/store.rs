@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use banyan::private;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -106,10 +107,10 @@ fn read(path: &Path) -> io::Result<Entry> {
 
 /// Written beside, and then put in its place, so that there is always a whole file.
 fn write(directory: &Path, entry: &Entry) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
+    private::create_dir_all(directory)?;
     let path = path_of(directory, &entry.id);
     let beside = path.with_extension("json.new");
-    let mut file = File::create(&beside)?;
+    let mut file = private::options().create(true).truncate(true).open(&beside)?;
     file.write_all(&serde_json::to_vec_pretty(entry)?)?;
     file.write_all(b"\n")?;
     file.sync_all()?;

@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex};
 use banyan_log::disk::{Disk, DiskFile, Listed, LockOutcome, MemDisk, Stat};
 
 #[derive(Clone)]
-pub struct FoldingDisk {
+pub(super) struct FoldingDisk {
     disk: MemDisk,
     /// The spelling that each name was made with, by its folded form.
     spelled: Arc<Mutex<HashMap<String, String>>>,
 }
 
 impl FoldingDisk {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { disk: MemDisk::new(), spelled: Arc::default() }
     }
 
     /// Puts a file there as another program would.
-    pub fn write_file(&self, path: &str, bytes: &[u8]) {
+    pub(super) fn write_file(&self, path: &str, bytes: &[u8]) {
         let path = self.made(path);
         self.disk.write_file(&path, bytes);
     }
