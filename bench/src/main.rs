@@ -30,6 +30,7 @@ mod portable;
 mod probe;
 mod raw;
 mod report;
+mod resuming;
 mod rounds;
 mod search;
 mod session;
@@ -55,6 +56,7 @@ const WORK: &[(&str, Work)] = &[
     ("subscriptions", subscriptions::run),
     ("http-calls", http_calls::run),
     ("http-streams", http_streams::run),
+    ("resuming", resuming::run),
     ("bus-calls", bus_calls::run),
     ("list-page", list_page::run),
     ("search", search::run),
