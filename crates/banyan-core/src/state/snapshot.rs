@@ -54,6 +54,8 @@ impl SessionState {
             session_id,
             meta,
             metadata: _,
+            metadata_bytes: _,
+            spare: _,
             exists,
             next_seq,
             slack,

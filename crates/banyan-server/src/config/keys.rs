@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use banyan::Durability;
 
-use super::Bus;
 use super::units::{duration, duration_text, size, size_text};
+use super::{Bus, StoreSettings};
 use crate::logs::{Format, Logs};
 use crate::settings::{Settings, Tls, Traces};
 
@@ -76,6 +76,7 @@ pub(super) struct Draft {
     pub(super) settings: Settings,
     pub(super) data: Option<PathBuf>,
     pub(super) durability: Durability,
+    pub(super) store: StoreSettings,
     pub(super) logs: Logs,
     certificate: Option<PathBuf>,
     private_key: Option<PathBuf>,
@@ -90,6 +91,7 @@ impl Default for Draft {
             settings: Settings::default(),
             data: None,
             durability: Durability::Synced,
+            store: StoreSettings::default(),
             logs: Logs::default(),
             certificate: None,
             private_key: None,
@@ -138,6 +140,20 @@ macro_rules! size_key {
                 Ok(())
             },
             |draft| size_text(draft.settings.limits.$field)
+        )
+    };
+}
+
+macro_rules! store_size_key {
+    ($name:literal, $help:literal, $field:ident) => {
+        key!(
+            $name,
+            $help,
+            |draft, given| {
+                draft.store.$field = size(given.text)?;
+                Ok(())
+            },
+            |draft| size_text(draft.store.$field)
         )
     };
 }
@@ -254,6 +270,21 @@ pub(super) const KEYS: &[Key] = &[
     size_key!("limits.body_bytes", "the most that a request's body may have", body_bytes),
     size_key!("limits.import_bytes", "the most that a file may have that is imported", import_bytes),
     size_key!("limits.header_bytes", "the most that a request's head may have", header_bytes),
+    store_size_key!(
+        "limits.metadata_bytes",
+        "the most that a session's metadata may have, with title and description",
+        metadata_bytes
+    ),
+    store_size_key!(
+        "limits.waiting_event_bytes",
+        "the most that events may have that wait for subscribers, over all of them; beyond it the slowest lag",
+        waiting_event_bytes
+    ),
+    store_size_key!(
+        "cache.session_bytes",
+        "how much of sessions is kept in memory when nobody uses them",
+        session_cache_bytes
+    ),
     count_key!("limits.connections", "the most connections at a time", connections),
     count_key!("limits.subscriptions", "the most subscriptions at a time", subscriptions),
     count_key!(
