@@ -84,6 +84,24 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
+    /// Reads until a word came, and gives everything that was read.
+    pub(crate) async fn until(&mut self, word: &str) -> Outcome<String> {
+        let mut read = std::mem::take(&mut self.rest);
+        loop {
+            // What came before is looked through once.
+            let from = read.len().saturating_sub((16 << 10) + word.len());
+            let seen = read[from..].windows(word.len()).any(|part| part == word.as_bytes());
+            if seen {
+                return Ok(String::from_utf8_lossy(&read).into_owned());
+            }
+            let kept = read.len();
+            read.resize(kept + (16 << 10), 0);
+            let count = some(self.stream.read(&mut read[kept..]).await?)?;
+            read.truncate(kept + count);
+            self.bytes += count;
+        }
+    }
+
     /// Waits for more, and gives how often `mark` came.
     pub(crate) async fn count(&mut self, mark: &[u8]) -> Outcome<usize> {
         let kept = self.rest.len();

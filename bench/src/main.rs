@@ -31,6 +31,7 @@ mod portable;
 mod probe;
 mod raw;
 mod report;
+mod resuming;
 mod rounds;
 mod search;
 mod session;
@@ -57,6 +58,7 @@ const WORK: &[(&str, Work)] = &[
     ("http-calls", http_calls::run),
     ("http-streams", http_streams::run),
     ("http-bodies", http_bodies::run),
+    ("resuming", resuming::run),
     ("bus-calls", bus_calls::run),
     ("list-page", list_page::run),
     ("search", search::run),

@@ -1,6 +1,7 @@
 //! What subscribers are told about records. Live and replayed, the same function tells it.
 
-use std::ops::Range;
+mod growth;
+
 use std::sync::Arc;
 
 use banyan_model::{
@@ -10,7 +11,9 @@ use banyan_model::{
 };
 
 use crate::record::{Envelope, Grew, LegacyRecord, MetaPut, MetaSet, Record, StoredRecord};
-use crate::state::{LiveAdd, SessionState, extend_text};
+use crate::state::{LiveAdd, SessionState};
+
+pub use growth::GrowthNarrator;
 
 /// Reads an entry, whole, as it was after a record. Only asked for texts that were added, and for adopted entries.
 pub type EntryAsOf<'a> = dyn FnMut(&EntryId, Seq) -> Result<SessionEntry, Error> + 'a;
@@ -24,8 +27,6 @@ pub struct Narrator {
     metadata: Option<Arc<Object>>,
     status: SessionStatus,
     growing: Option<(EntryId, AgentMessage)>,
-    /// Which additions of a line are told.
-    additions: Range<usize>,
     last: Position,
     told_any: bool,
 }
@@ -40,7 +41,6 @@ impl Narrator {
             metadata: None,
             status: SessionStatus::Idle,
             growing: None,
-            additions: 0..usize::MAX,
             last: Position::BEGINNING,
             told_any: false,
         }
@@ -65,12 +65,25 @@ impl Narrator {
         self
     }
 
-    /// Tells only these additions of a line that grew. Each is told as the whole message, so all of them can be much more than
-    /// the line.
-    #[must_use]
-    pub fn with_additions(mut self, additions: Range<usize>) -> Self {
-        self.additions = additions;
-        self
+    /// A narrator of one line's additions. `before` is the message without them.
+    pub fn growth(&self, envelope: Envelope, grew: Grew, before: AgentMessage) -> GrowthNarrator {
+        let (session_id, metadata) = (self.session_id.clone(), self.metadata.clone());
+        GrowthNarrator { session_id, metadata, envelope, grew, message: before, next: 0 }
+    }
+
+    /// Takes the message of an entry that grew in the records told last, if it is known.
+    pub fn take_growing(&mut self, entry_id: &EntryId) -> Option<AgentMessage> {
+        self.growing.take().filter(|(growing, _)| growing == entry_id).map(|(_, message)| message)
+    }
+
+    /// Keeps the message of an entry that grew in the record told last.
+    pub fn keep_growing(&mut self, growth: GrowthNarrator) {
+        self.growing = Some((growth.entry_id().clone(), growth.into_message()));
+    }
+
+    /// The metadata as it is after the records told so far.
+    pub fn metadata(&self) -> Option<&Arc<Object>> {
+        self.metadata.as_ref()
     }
 
     /// Learns title, description and metadata from a record that is not to be told, see [`SessionState::metas_before`].
@@ -198,40 +211,24 @@ impl Narrator {
         grew: &Grew,
         entry_as_of: &mut EntryAsOf<'_>,
     ) -> Result<Vec<Event>, Error> {
-        let mut message = match self.growing.take() {
-            Some((entry_id, message)) if entry_id == grew.entry_id => message,
-            _ => {
-                let before = Seq(envelope.seq.0.saturating_sub(1));
-                match entry_as_of(&grew.entry_id, before)? {
-                    SessionEntry::Message(entry) => entry.message.parse()?,
-                    SessionEntry::Custom(_) => {
-                        return Err(Error::storage(format!("custom entry `{}` cannot grow", grew.entry_id)));
-                    }
+        let before = match self.take_growing(&grew.entry_id) {
+            Some(message) => message,
+            None => match entry_as_of(&grew.entry_id, Seq(envelope.seq.0.saturating_sub(1)))? {
+                SessionEntry::Message(entry) => entry.message.parse()?,
+                SessionEntry::Custom(_) => {
+                    return Err(Error::storage(format!("custom entry `{}` cannot grow", grew.entry_id)));
                 }
-            }
+            },
         };
+        let mut growth = self.growth(envelope, grew.clone(), before);
         let mut events = Vec::with_capacity(grew.adds.len());
-        let mut revision = grew.revision;
-        for (at, add) in grew.adds.iter().enumerate() {
-            extend_text(&mut message, grew.block, &add.text);
-            if !self.additions.contains(&at) {
-                revision = revision.next();
-                continue;
-            }
-            let payload = MessageUpdatedEvent {
-                session_id: self.session_id.clone(),
-                entry_id: grew.entry_id.clone(),
-                message: Raw::of(&message)?,
-                revision,
-                origin: add.origin.clone(),
-                timestamp: envelope.time_ms.saturating_add(add.ms_since),
-            };
-            let commit = CommitNo(envelope.commit.0.saturating_add(add.commits_since));
-            let event = self.event(commit, EventPayload::MessageUpdated(payload), Some(message.role()));
-            events.push(event.with_added(grew.block, &add.text));
-            revision = revision.next();
+        for index in 0..grew.adds.len() {
+            events.extend(growth.tell_through(index)?);
         }
-        self.growing = Some((grew.entry_id.clone(), message));
+        if let Some(event) = events.last() {
+            (self.last, self.told_any) = (event.position, true);
+        }
+        self.keep_growing(growth);
         Ok(events)
     }
 

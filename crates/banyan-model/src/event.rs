@@ -123,6 +123,8 @@ pub struct AddedText {
     pub block: u32,
     /// What was added.
     pub text: String,
+    /// The revision that it was added to. An event may join several additions.
+    pub after: Revision,
 }
 
 impl Event {
@@ -136,10 +138,19 @@ impl Event {
         Self { position, payload, role, metadata, added: None, text: EventText::default() }
     }
 
-    /// The same event of a message that only grew.
+    /// The same event of a message that only grew, by one addition.
     #[must_use]
-    pub fn with_added(mut self, block: u32, text: &str) -> Self {
-        self.added = Some(AddedText { block, text: text.to_owned() });
+    pub fn with_added(self, block: u32, text: &str) -> Self {
+        self.with_joined(block, text.to_owned(), 0)
+    }
+
+    /// The same event of a message that only grew, by one addition and `others` before it, which have no events of their own.
+    #[must_use]
+    pub fn with_joined(mut self, block: u32, text: String, others: usize) -> Self {
+        if let EventPayload::MessageUpdated(updated) = &self.payload {
+            let after = Revision(updated.revision.0.saturating_sub(1 + others as u64));
+            self.added = Some(AddedText { block, text, after });
+        }
         self
     }
 

@@ -50,6 +50,9 @@ pub(crate) struct Metrics {
     pub(crate) left_out_of_contexts: Family<LeftOut, Counter>,
     head: Gauge,
     searchable: Gauge,
+    waiting_events: Gauge,
+    replay_read: Gauge,
+    replay_events: Gauge,
     poisoned: Gauge,
     keys: Gauge,
 }
@@ -119,6 +122,9 @@ impl Metrics {
             left_out_of_contexts: Family::default(),
             head: Gauge::default(),
             searchable: Gauge::default(),
+            waiting_events: Gauge::default(),
+            replay_read: Gauge::default(),
+            replay_events: Gauge::default(),
             poisoned: Gauge::default(),
             keys: Gauge::default(),
         };
@@ -178,6 +184,21 @@ impl Metrics {
         to.register("commits", "The number of the last commit", self.head.clone());
         let about = "The number of the last commit that searches find; 0 while the index is made";
         to.register("search_commits", about, self.searchable.clone());
+        to.register(
+            "waiting_event_bytes",
+            "Bytes of events that wait for subscribers, over all of them",
+            self.waiting_events.clone(),
+        );
+        to.register(
+            "replay_read_bytes",
+            "Bytes of records that were read for subscribers that came back, since the start",
+            self.replay_read.clone(),
+        );
+        to.register(
+            "replay_event_bytes",
+            "Bytes of events that were made of them, since the start",
+            self.replay_events.clone(),
+        );
         to.register("poisoned", "1 when writing has stopped until the next start", self.poisoned.clone());
         to.register("keys", "Keys that the server knows", self.keys.clone());
     }
@@ -204,6 +225,11 @@ pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result
     let metrics = &app.metrics;
     metrics.head.set(i64::try_from(app.store.head().0).unwrap_or(i64::MAX));
     metrics.searchable.set(i64::try_from(app.store.searchable().0).unwrap_or(i64::MAX));
+    let gauge = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    metrics.waiting_events.set(gauge(app.store.waiting_event_bytes() as u64));
+    let replays = app.store.replay_cost();
+    metrics.replay_read.set(gauge(replays.bytes_read));
+    metrics.replay_events.set(gauge(replays.bytes_of_events));
     metrics.poisoned.set(app.store.poisoned().is_some().into());
     metrics.subscriptions.set(i64::try_from(app.subscriptions.budget().used()).unwrap_or(i64::MAX));
     for budget in app.budgets() {

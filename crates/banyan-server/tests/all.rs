@@ -36,6 +36,7 @@ mod events {
     mod asking;
     mod deltas;
     mod ending;
+    mod grown;
     mod resuming;
     mod slow;
     mod snapshots;

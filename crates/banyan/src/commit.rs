@@ -15,7 +15,7 @@ use banyan_log::{
     Answer, BlobHash, Commit, Committed, Growth, LogError, Piece, Removal, SessionLog, Write, WriteDone,
 };
 use banyan_model::store::Version;
-use banyan_model::{AgentMessage, Error, Seq, SessionId, SessionMeta};
+use banyan_model::{AgentMessage, Error, Object, Seq, SessionId, SessionMeta};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use crate::access::Access;
@@ -283,6 +283,14 @@ impl Store {
         if let Err(error) = held.access.as_ref().map_or(Ok(()), |access| access.must_cover(&records)) {
             return Err((error, held));
         }
+        let has_metadata = |record: &Record| {
+            matches!(record, Record::Created(_) | Record::MetaSet(_) | Record::MetaPut(_) | Record::StatusSet(_))
+        };
+        if records.iter().any(has_metadata)
+            && let Err(error) = held.with_metadata(|known| self.settings.limits().check_metadata(&records, known))
+        {
+            return Err((error, held));
+        }
         let session = &held.session;
         let (known, next) = match session.read().state() {
             Some(state) => (state.born(), state.next_seq()),
@@ -376,7 +384,7 @@ impl Store {
         }
         let meta = (Arc::clone(state.meta()), trust_of(state));
         let file = change.session.file_of(state);
-        self.sessions.weigh(&change.session, state.nodes().len());
+        self.sessions.weigh(&change.session, Some(state));
         // Whoever hears of it may ask the catalogue at once.
         self.note(file, meta, change, committed, written);
         // A commit to several sessions is told by the last of them.
@@ -420,7 +428,7 @@ impl Store {
         drop(loaded);
         let file = held.session.file_of(&state);
         held.session.forget_file();
-        self.sessions.weigh(&held.session, 0);
+        self.sessions.weigh(&held.session, None);
         if keep {
             self.catalogue.note(Row {
                 file,
@@ -468,6 +476,12 @@ impl Held {
             Some(state) => look(state),
             None => look(&SessionState::begin(self.session.id.clone())),
         }
+    }
+
+    /// Looks at the session's metadata, if there is a session and it has some.
+    fn with_metadata<T>(&self, look: impl FnOnce(Option<&Object>) -> T) -> T {
+        let loaded = self.session.read();
+        look(loaded.state().and_then(|state| state.metadata()).map(Arc::as_ref))
     }
 
     /// Runs a decision on the session as it is; a session that does not exist is refused by the decision itself.

@@ -2,16 +2,20 @@
 //!
 //! A commit looks up its session, its session's metadata and its kinds of event; subscriptions that ask for
 //! something else are never touched, however many there are. A queue that is full ends its subscription
-//! and never holds up a writer.
+//! and never holds up a writer. When all queues together hold more than the store allows, those that hold most are given up.
+
+mod queue;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use banyan_core::filter;
 use banyan_model::{CommitNo, Event, EventFilter, EventPayload, EventType, Object, Position, Role, SessionId};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use queue::Queued;
+pub(crate) use queue::{Queue, Taken, Waiting};
 
 /// See the module.
 #[derive(Default)]
@@ -19,6 +23,9 @@ pub(crate) struct Hub {
     inner: Mutex<Inner>,
     /// Lets a writer skip everything else when nobody listens.
     listeners: AtomicUsize,
+    waiting: Arc<Waiting>,
+    /// How many bytes may wait for all subscribers together.
+    most_waiting: usize,
 }
 
 #[derive(Default)]
@@ -27,6 +34,8 @@ struct Inner {
     members: HashMap<u64, Member>,
     /// Which filters to try, by the narrowest thing they ask for.
     wanted: HashMap<Key, Vec<(u64, usize)>>,
+    /// The names in the metadata that such filters ask for, and how many do. Metadata can be long.
+    names: HashMap<String, usize>,
     published: CommitNo,
     /// How many events of others were told since that commit.
     foreign: u32,
@@ -38,17 +47,9 @@ struct Inner {
 
 struct Member {
     filters: Arc<[EventFilter]>,
-    sender: Sender<Arc<Event>>,
     queue: Arc<Queue>,
     /// The last event that it was told, so that two of its filters do not tell it twice.
     told: Option<u64>,
-}
-
-/// What a subscription and its member in the hub both see.
-pub(crate) struct Queue {
-    bytes: AtomicUsize,
-    most_bytes: usize,
-    lagged: AtomicBool,
 }
 
 /// The narrowest thing that a filter asks for.
@@ -70,34 +71,43 @@ pub(crate) struct Bounds {
 pub(crate) struct Seat {
     hub: Arc<Hub>,
     id: u64,
-    pub(crate) receiver: Receiver<Arc<Event>>,
     pub(crate) queue: Arc<Queue>,
     /// The last commit that was published before this seat was taken.
     pub(crate) since: CommitNo,
 }
 
 impl Hub {
+    /// A hub whose queues may hold so many bytes together.
+    pub(crate) fn new(most_waiting: usize) -> Self {
+        Self { most_waiting, ..Self::default() }
+    }
+
+    /// How many bytes of events wait for subscribers.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.bytes()
+    }
+
     /// Joins: everything published from now on that a filter matches arrives at the seat. In a hub that is closed the seat has
     /// an end at once.
     pub(crate) fn join(self: &Arc<Self>, filters: Arc<[EventFilter]>, bounds: Bounds) -> Seat {
-        let (sender, receiver) = channel(bounds.events.max(1));
-        let queue = Arc::new(Queue {
-            bytes: AtomicUsize::new(0),
-            most_bytes: bounds.bytes,
-            lagged: AtomicBool::new(false),
-        });
+        let queue = Arc::new(Queue::new(bounds));
         let mut inner = self.lock();
         let id = inner.next;
         inner.next += 1;
         if inner.closed {
-            return Seat { hub: Arc::clone(self), id, receiver, queue, since: inner.published };
+            queue.end();
+            return Seat { hub: Arc::clone(self), id, queue, since: inner.published };
         }
         for (at, filter) in filters.iter().enumerate() {
-            inner.wanted.entry(key_of(filter)).or_default().push((id, at));
+            let key = key_of(filter);
+            if let Key::Metadata(name, _) = &key {
+                *inner.names.entry(name.clone()).or_default() += 1;
+            }
+            inner.wanted.entry(key).or_default().push((id, at));
         }
-        inner.members.insert(id, Member { filters, sender, queue: Arc::clone(&queue), told: None });
+        inner.members.insert(id, Member { filters, queue: Arc::clone(&queue), told: None });
         self.listeners.store(inner.members.len(), Ordering::Release);
-        Seat { hub: Arc::clone(self), id, receiver, queue, since: inner.published }
+        Seat { hub: Arc::clone(self), id, queue, since: inner.published }
     }
 
     /// Says where the order of commits stands when the store opens.
@@ -125,9 +135,28 @@ impl Hub {
             return;
         }
         for event in events() {
-            inner.tell(&candidates, &Arc::new(event));
+            inner.tell(&candidates, &Queued::new(Arc::new(event), &self.waiting));
         }
+        self.make_room(&mut inner);
         self.listeners.store(inner.members.len(), Ordering::Release);
+    }
+
+    /// Gives up the subscribers for whom most waits, until what waits is within the bound. One that has only one event waiting
+    /// keeps up, and stays.
+    fn make_room(&self, inner: &mut Inner) {
+        if self.waiting.bytes() <= self.most_waiting {
+            return;
+        }
+        let behind = inner.members.iter().filter_map(|(id, member)| Some((member.queue.behind()?, *id)));
+        let mut behind: Vec<(usize, u64)> = behind.collect();
+        behind.sort_unstable();
+        while self.waiting.bytes() > self.most_waiting
+            && let Some((_, id)) = behind.pop()
+        {
+            if let Some(member) = inner.remove(id) {
+                member.queue.give_up();
+            }
+        }
     }
 
     /// Passes a commit that nobody is told of.
@@ -148,8 +177,9 @@ impl Hub {
             let candidates = inner.candidates(payload.session_id(), metadata.as_ref(), &kinds);
             let position = Position::new(inner.published, index);
             let event = Event::new(position, payload, role, metadata.map(Arc::new));
-            inner.tell(&candidates, &Arc::new(event));
+            inner.tell(&candidates, &Queued::new(Arc::new(event), &self.waiting));
         }
+        self.make_room(&mut inner);
         self.listeners.store(inner.members.len(), Ordering::Release);
     }
 
@@ -157,8 +187,11 @@ impl Hub {
     pub(crate) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
-        inner.members.clear();
+        for member in std::mem::take(&mut inner.members).into_values() {
+            member.queue.end();
+        }
         inner.wanted.clear();
+        inner.names.clear();
         self.listeners.store(0, Ordering::Release);
     }
 
@@ -175,14 +208,15 @@ pub(crate) type ForeignEvent = (EventPayload, Option<Role>, Option<Object>);
 
 impl Inner {
     /// Tells those of the candidates who asked for an event.
-    fn tell(&mut self, candidates: &[(u64, usize)], event: &Arc<Event>) {
+    fn tell(&mut self, candidates: &[(u64, usize)], queued: &Arc<Queued>) {
         self.told += 1;
         let told = Some(self.told);
         let mut ended = Vec::new();
         for (id, at) in candidates {
             let Some(member) = self.members.get_mut(id) else { continue };
-            let matches = member.filters.get(*at).is_some_and(|filter| filter::event_matches(filter, event));
-            if matches && std::mem::replace(&mut member.told, told) != told && !member.tell(event) {
+            let matches =
+                member.filters.get(*at).is_some_and(|filter| filter::event_matches(filter, queued.event()));
+            if matches && std::mem::replace(&mut member.told, told) != told && !member.queue.push(queued) {
                 ended.push(*id);
             }
         }
@@ -204,8 +238,10 @@ impl Inner {
             }
         };
         look(&Key::Session(session.clone()));
-        for (name, value) in metadata.into_iter().flatten() {
-            look(&Key::Metadata(name.clone(), canonical(value)));
+        for (name, value) in metadata.filter(|_| !self.names.is_empty()).into_iter().flatten() {
+            if self.names.contains_key(name) {
+                look(&Key::Metadata(name.clone(), canonical(value)));
+            }
         }
         for kind in kinds {
             look(&Key::Kind(*kind));
@@ -213,10 +249,18 @@ impl Inner {
         found
     }
 
-    fn remove(&mut self, id: u64) {
-        let Some(member) = self.members.remove(&id) else { return };
+    fn remove(&mut self, id: u64) -> Option<Member> {
+        let member = self.members.remove(&id)?;
         for filter in member.filters.iter() {
             let key = key_of(filter);
+            if let Key::Metadata(name, _) = &key
+                && let Some(count) = self.names.get_mut(name)
+            {
+                *count -= 1;
+                if *count == 0 {
+                    self.names.remove(name);
+                }
+            }
             if let Some(wanted) = self.wanted.get_mut(&key) {
                 wanted.retain(|(kept, _)| *kept != id);
                 if wanted.is_empty() {
@@ -224,32 +268,7 @@ impl Inner {
                 }
             }
         }
-    }
-}
-
-impl Member {
-    /// False when the subscriber is too far behind, or gone.
-    fn tell(&self, event: &Arc<Event>) -> bool {
-        let size = size_of(event);
-        let queued = self.queue.bytes.fetch_add(size, Ordering::AcqRel);
-        // One event is always let in, however large.
-        if (queued == 0 || queued + size <= self.queue.most_bytes)
-            && self.sender.try_send(Arc::clone(event)).is_ok()
-        {
-            return true;
-        }
-        self.queue.lagged.store(true, Ordering::Release);
-        false
-    }
-}
-
-impl Queue {
-    pub(crate) fn taken(&self, event: &Event) {
-        self.bytes.fetch_sub(size_of(event), Ordering::AcqRel);
-    }
-
-    pub(crate) fn lagged(&self) -> bool {
-        self.lagged.load(Ordering::Acquire)
+        Some(member)
     }
 }
 
@@ -303,13 +322,17 @@ mod tests {
 
     #[test]
     fn events_of_others_are_told_once_each_also_when_no_places_are_left_for_them() {
-        let hub = Arc::new(Hub::default());
+        let hub = Arc::new(Hub::new(1 << 20));
         let everywhere = EventFilter::all(EventType::Deleted);
         let here = EventFilter { session_id: Some("s".into()), ..everywhere.clone() };
-        let mut seat = hub.join([everywhere, here].into(), Bounds { events: 16, bytes: 1 << 20 });
+        let seat = hub.join([everywhere, here].into(), Bounds { events: 16, bytes: 1 << 20 });
         hub.lock().foreign = FOREIGN.end - FOREIGN.start - 2;
         hub.publish_foreign((0..5).map(gone));
-        let told: Vec<Arc<Event>> = std::iter::from_fn(|| seat.receiver.try_recv().ok()).collect();
+        let taken = || match seat.queue.take() {
+            Taken::Event(event) => Some(event),
+            Taken::Empty | Taken::Ended => None,
+        };
+        let told: Vec<Arc<Event>> = std::iter::from_fn(taken).collect();
         let times = told.iter().map(|event| match &event.payload {
             EventPayload::Deleted(deleted) => deleted.timestamp,
             _ => -1,

@@ -82,6 +82,7 @@ pub use opening::OpenError;
 pub use options::{Options, SearchIndexing};
 pub use path::{PathPage, PathRequest, PathState, Stretch, Whereabouts};
 pub use progress::Progress;
+pub use replay::ReplayCost;
 pub use store::Banyan;
 pub use subscription::{Delivery, Start, Subscribe, Subscription};
 pub use table::{CallError, Effect, Function, functions, store_functions, unknown_function};

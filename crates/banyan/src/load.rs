@@ -105,7 +105,7 @@ impl Store {
         *loaded = if read.state.exists() {
             self.notice(&session.id, &read).map_err(|error| Error::storage(error.to_string()))?;
             session.set_image_covers(read.scanned.len);
-            self.sessions.weigh(session, read.state.nodes().len());
+            self.sessions.weigh(session, Some(&read.state));
             Loaded::Present(Box::new(read.state))
         } else {
             Loaded::Absent(Some(Box::new(read.state)))

@@ -10,6 +10,7 @@ use banyan_model::Error;
 
 use crate::hub::Hub;
 use crate::recent::Recent;
+use crate::replay::ReplayAccount;
 use crate::search::{Home, Search};
 use crate::sessions::Sessions;
 use crate::store::{Purpose, Settings, Store};
@@ -81,9 +82,10 @@ impl Store {
         Arc::new(Self {
             log,
             catalogue,
-            sessions: Sessions::new(options.cached_sessions, options.cached_entries),
+            sessions: Sessions::new(options.cached()),
             recent: Recent::new(options.cached_bytes),
-            hub: Arc::new(Hub::default()),
+            replays: ReplayAccount::default(),
+            hub: Arc::new(Hub::new(options.waiting_event_bytes)),
             leaf_watches: Arc::default(),
             tokens: Tokens::default(),
             new_contexts: tokio::sync::Mutex::default(),

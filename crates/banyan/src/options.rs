@@ -5,6 +5,7 @@ use banyan_log::Durability;
 
 use crate::hub::Bounds;
 use crate::progress::Progress;
+use crate::sessions::SessionsBounds;
 
 /// How a store behaves. `Options::default()` is what most want.
 pub struct Options {
@@ -18,12 +19,17 @@ pub struct Options {
     pub cached_sessions: usize,
     /// How many entries, over all sessions, are kept in memory when nobody uses them.
     pub cached_entries: usize,
+    /// How many bytes of sessions, over all of them, are kept in memory when nobody uses them: entries, ids and metadata.
+    pub cached_session_bytes: usize,
     /// How many bytes of messages are kept in memory after they were read.
     pub cached_bytes: usize,
     /// How many events a subscriber may be behind before it is told that it lagged.
     pub subscriber_events: usize,
     /// How many bytes of events a subscriber may be behind.
     pub subscriber_bytes: usize,
+    /// How many bytes of events may wait for all subscribers together. Those for whom most waits lag when it is more. An event
+    /// that waits for several counts once.
+    pub waiting_event_bytes: usize,
     /// Whether what sessions say can be searched.
     pub search: SearchIndexing,
     /// The write-ahead log's settings.
@@ -53,9 +59,11 @@ impl Default for Options {
             blob_threshold: banyan_core::blobs::DEFAULT_THRESHOLD,
             cached_sessions: 4096,
             cached_entries: 1_000_000,
+            cached_session_bytes: 256 << 20,
             cached_bytes: 32 << 20,
             subscriber_events: 1024,
             subscriber_bytes: 32 << 20,
+            waiting_event_bytes: 256 << 20,
             search: SearchIndexing::Following,
             log: banyan_log::Options::default(),
             may_block: |work| work(),
@@ -65,6 +73,14 @@ impl Default for Options {
 }
 
 impl Options {
+    pub(crate) fn cached(&self) -> SessionsBounds {
+        SessionsBounds {
+            sessions: self.cached_sessions,
+            entries: self.cached_entries,
+            bytes: self.cached_session_bytes,
+        }
+    }
+
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds { events: self.subscriber_events, bytes: self.subscriber_bytes }
     }

@@ -88,10 +88,10 @@ impl Banyan {
         Ok(Some(GetMessageResponse { entry: wanted.entry(fetched) }))
     }
 
-    /// Every entry of every branch, without content.
+    /// Every entry of every branch, without content, or a page of them.
     pub async fn tree(&self, request: TreeRequest) -> Result<TreeResponse, Error> {
         self.store
-            .look(&self.access, &request.session_id, page::tree)?
+            .look(&self.access, &request.session_id, |state| page::tree(state, &request))?
             .unwrap_or_else(|| Err(Error::not_found(&request.session_id)))
     }
 }

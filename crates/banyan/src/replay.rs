@@ -1,19 +1,20 @@
 //! The past as events: the same ids and payloads that subscribers saw when it happened.
 
+mod account;
+mod growth;
+mod narrators;
+
 use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
 use std::sync::Arc;
 
 use banyan_core::Born;
-use banyan_core::event::Narrator;
 use banyan_core::filter;
-use banyan_core::record::{self, Envelope, Grew, Head, Record, StoredRecord};
-use banyan_core::state::{Place, SessionState, SourceIx};
+use banyan_core::record::{self, Envelope, Head, Record, StoredRecord};
+use banyan_core::state::{Place, SourceIx};
 use banyan_index::Listing;
 use banyan_log::{At, JournalEntry, JournalKind, Replay, SessionLog};
 use banyan_model::{
-    CommitNo, DeletedEvent, EntryId, Error, Event, EventFilter, EventPayload, EventType, Object, Position, Seq,
-    SessionEntry, SessionId,
+    CommitNo, DeletedEvent, Error, Event, EventFilter, EventPayload, EventType, Object, Position, SessionId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,12 @@ use crate::access::Access;
 use crate::bodies::Wanted;
 use crate::hub;
 use crate::store::Store;
+pub(crate) use account::ReplayAccount;
+pub use account::ReplayCost;
+pub(crate) use growth::GrowthDetail;
+use growth::{GrowthLines, Progress, Run};
+pub(crate) use narrators::Narrators;
+use narrators::Seed;
 
 /// What the journal keeps of a deleted session.
 #[derive(Serialize, Deserialize)]
@@ -31,7 +38,13 @@ pub(crate) struct Tombstone {
 }
 
 /// What is still to be told of the past.
-pub(crate) enum Backlog {
+pub(crate) struct Backlog {
+    kind: BacklogKind,
+    lines: GrowthLines,
+    narrators: Narrators,
+}
+
+enum BacklogKind {
     /// Everything after a commit, over all sessions, up to another.
     Journal { after: CommitNo, upto: CommitNo },
     /// One session: the ends of its earlier lives, then the lines that it has now.
@@ -39,12 +52,12 @@ pub(crate) enum Backlog {
 }
 
 /// The lines of a session that are still to be told.
-pub(crate) struct Lines {
+struct Lines {
     places: VecDeque<Place>,
-    /// How many additions of the first line were told.
-    additions: usize,
-    /// It knows the session as it was before the first line.
-    narrator: Box<Narrator>,
+    after: CommitNo,
+    upto: CommitNo,
+    /// The line whose additions are being told, and the next of them.
+    growth: Option<(Progress, usize)>,
 }
 
 /// What came of asking for more of the past.
@@ -57,12 +70,21 @@ pub(crate) enum More {
     Forgotten,
 }
 
-/// How many commits or lines are told at a time.
-const AT_ONCE: usize = 256;
+/// How many commits or events are told at a time.
+const AT_ONCE: usize = 1024;
 /// About how many bytes of events are told at a time. A subscriber that reads slowly holds them.
 const BYTES_AT_ONCE: usize = 1 << 20;
-/// How many additions to a line are told at a time. Each is the whole message again.
-const ADDITIONS_AT_ONCE: usize = 32;
+
+impl Backlog {
+    /// Everything after a commit, over all sessions, up to another.
+    pub(crate) fn journal(after: CommitNo, upto: CommitNo) -> Self {
+        Self::of(BacklogKind::Journal { after, upto })
+    }
+
+    fn of(kind: BacklogKind) -> Self {
+        Self { kind, lines: GrowthLines::default(), narrators: Narrators::default() }
+    }
+}
 
 impl Store {
     /// The next events of a backlog. Those not asked for are left out.
@@ -71,9 +93,14 @@ impl Store {
         access: &Access,
         backlog: &mut Backlog,
         filters: &[EventFilter],
+        detail: GrowthDetail,
     ) -> Result<More, Error> {
-        let mut events = match backlog {
-            Backlog::Journal { after, upto } => {
+        let Backlog { kind, lines: growths, narrators } = backlog;
+        // Growth that no filter lets through is not told revision by revision first.
+        let updates = filters.iter().any(|filter| filter.event_type == EventType::MessageUpdated);
+        let detail = if updates { detail } else { GrowthDetail::Joined };
+        let mut events = match kind {
+            BacklogKind::Journal { after, upto } => {
                 let mut entries = Vec::new();
                 let replayed = self.log.replay(*after, *upto, &mut |entry| {
                     entries.push(entry);
@@ -85,18 +112,20 @@ impl Store {
                 if entries.is_empty() {
                     return Ok(More::Done);
                 }
-                let (last, events) = self.tell_entries(access, &entries, filters)?;
+                let telling = Telling { filters, upto: *upto, detail };
+                let (last, events) = self.tell_entries(access, &entries, &telling, growths, narrators)?;
                 *after = last.unwrap_or(*after);
                 events
             }
-            Backlog::Session { ends, .. } if !ends.is_empty() => std::mem::take(ends),
-            Backlog::Session { id, born, lines, .. } => {
-                if lines.places.is_empty() {
+            BacklogKind::Session { ends, .. } if !ends.is_empty() => std::mem::take(ends),
+            BacklogKind::Session { id, born, lines, .. } => {
+                if lines.places.is_empty() && lines.growth.is_none() {
                     return Ok(More::Done);
                 }
-                self.tell_lines(id, *born, lines)?
+                self.tell_lines(id, *born, lines, detail, growths, narrators)?
             }
         };
+        self.replays.made(bytes_of(&events));
         events.retain(|event| filters.iter().any(|filter| filter::event_matches(filter, event)));
         Ok(More::Some(events))
     }
@@ -110,23 +139,20 @@ impl Store {
         upto: CommitNo,
     ) -> Result<Option<Backlog>, Error> {
         let Some(born) = self.look(access, id, |state| state.born())? else { return Ok(None) };
-        let mut lines = VecDeque::new();
-        let mut first = None;
+        let mut places = VecDeque::new();
         self.log.scan(At::Live(id), 0, &mut |offset, line| {
             let Ok(Head { envelope: Some(envelope), kind, .. }) = Head::parse(line) else { return };
             let last = match &kind {
                 record::HeadKind::Grew(grew) => grew.last_commit,
                 _ => envelope.commit,
             };
-            if last > after {
-                first.get_or_insert(envelope.seq);
-                lines.push_back(Place { source: SourceIx::OWN, offset, len: line.len() as u32 });
+            if last > after && envelope.commit <= upto {
+                places.push_back(Place { source: SourceIx::OWN, offset, len: line.len() as u32 });
             }
         })?;
-        let narrator = self.look(access, id, |state| {
-            (state.born() == born).then(|| self.narrator_at(state, first.unwrap_or(state.next_seq())))
-        })?;
-        let Some(narrator) = narrator.flatten().transpose()? else { return Ok(None) };
+        if self.look(access, id, |state| state.born() == born)? != Some(true) {
+            return Ok(None);
+        }
         let mut ends = Vec::new();
         // From the beginning of what is kept, whatever that is.
         self.log.replay(CommitNo(0), upto, &mut |entry| {
@@ -138,8 +164,8 @@ impl Store {
             }
             true
         })?;
-        let lines = Lines { places: lines, additions: 0, narrator: Box::new(narrator) };
-        Ok(Some(Backlog::Session { id: id.clone(), born, ends, lines }))
+        let lines = Lines { places, after, upto, growth: None };
+        Ok(Some(Backlog::of(BacklogKind::Session { id: id.clone(), born, ends, lines })))
     }
 
     /// How many events a commit made, or `None` when that cannot be told any more, or is out of scope.
@@ -153,8 +179,18 @@ impl Store {
         if !matches!(entry.kind, JournalKind::Removed(_)) && !Reached::by(self, access).has_lines_of(&entry)? {
             return Ok(None);
         }
+        if let JournalKind::Addition { offset, .. } = entry.kind {
+            // An addition is one event; how the message was then need not be known.
+            let covered = || -> Result<bool, Error> {
+                let narrator = self.growth_narrator_at(&entry.session, entry.born, offset)?;
+                Ok(narrator.is_some_and(|it| access.scope.covers(it.metadata().map(Arc::as_ref))))
+            };
+            return Ok((access.scope.is_everything() || covered()?).then_some(1));
+        }
         let all = EventType::ALL.map(EventFilter::all);
-        let (_, told) = self.tell_entries(access, &[entry], &all)?;
+        let telling = Telling { filters: &all, upto: commit, detail: GrowthDetail::Joined };
+        let (mut growths, mut narrators) = Default::default();
+        let (_, told) = self.tell_entries(access, &[entry], &telling, &mut growths, &mut narrators)?;
         // A commit is about one session.
         let covered = told.first().is_some_and(|event| access.scope.covers(event.metadata.as_deref()));
         Ok((covered || access.scope.is_everything()).then_some(told.len()))
@@ -165,42 +201,40 @@ impl Store {
         &self,
         access: &Access,
         entries: &[JournalEntry],
-        filters: &[EventFilter],
+        telling: &Telling<'_>,
+        growths: &mut GrowthLines,
+        narrators: &mut Narrators,
     ) -> Result<(Option<CommitNo>, Vec<Event>), Error> {
-        let mut events = Vec::new();
-        let mut line: Option<Additions> = None;
+        let (mut events, mut bytes) = (Vec::new(), 0);
         let mut last = None;
         let mut reached = Reached::by(self, access);
-        for id in filters.iter().filter_map(|filter| filter.session_id.as_ref()) {
+        for id in telling.filters.iter().filter_map(|filter| filter.session_id.as_ref()) {
             // Asked of every name alike, so that another's session takes as long as one that does not exist.
             reached.has(id)?;
         }
         for entry in entries {
-            if bytes_of(&events) > BYTES_AT_ONCE {
+            if bytes > BYTES_AT_ONCE {
                 break;
             }
             last = Some(entry.commit);
             let wanted = |filter: &EventFilter| filter.session_id.as_ref().is_none_or(|id| *id == entry.session);
-            if !filters.iter().any(wanted) {
+            if !telling.filters.iter().any(wanted) {
                 continue;
             }
+            let before = events.len();
             match &entry.kind {
                 JournalKind::Removed(tombstone) => events.extend(deleted(entry, tombstone)),
                 JournalKind::Lines { offset, len } if reached.has_lines_of(entry)? => {
                     let place = Place { source: SourceIx::OWN, offset: *offset, len: *len };
-                    events.extend(self.tell_range(&entry.session, entry.born, place)?);
+                    events.extend(self.tell_range(&entry.session, entry.born, place, narrators)?);
                 }
                 JournalKind::Addition { offset, index } if reached.has_lines_of(entry)? => {
-                    let known = |line: &Additions| line.begin_with(entry.born, *offset, *index);
-                    if !line.as_ref().is_some_and(known) {
-                        let told = self.tell_open_line(&entry.session, entry.born, *offset, *index as usize)?;
-                        line =
-                            Some(Additions { born: entry.born, offset: *offset, next: *index, told: told.into() });
-                    }
-                    events.extend(line.as_mut().and_then(Additions::take));
+                    let run = telling.run(&entry.session, entry.born, *index as usize);
+                    events.extend(self.tell_addition(&run, *offset, growths, narrators)?);
                 }
                 JournalKind::Lines { .. } | JournalKind::Addition { .. } => {}
             }
+            bytes += bytes_of(&events[before..]);
         }
         Ok((last, events))
     }
@@ -211,126 +245,132 @@ impl Store {
     }
 
     /// Tells the lines of one commit.
-    pub(crate) fn tell_range(&self, id: &SessionId, born: Born, range: Place) -> Result<Vec<Event>, Error> {
-        let bytes = self.log.read(At::Live(id), range.offset, range.len as usize)?;
-        let mut narrator = None;
-        let mut events = Vec::new();
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            events.extend(self.tell_line(id, born, line, &mut narrator, 0..usize::MAX)?);
-        }
-        Ok(events)
-    }
-
-    /// Tells some additions of a line that may still be open, from one on.
-    fn tell_open_line(&self, id: &SessionId, born: Born, offset: u64, from: usize) -> Result<Vec<Event>, Error> {
-        let mut bytes = Vec::new();
-        loop {
-            let more = self.log.read(At::Live(id), offset + bytes.len() as u64, 4096.max(bytes.len()))?;
-            let end = more.iter().position(|byte| *byte == b'\n');
-            bytes.extend_from_slice(&more[..end.map_or(more.len(), |end| end + 1)]);
-            if end.is_some() || more.is_empty() {
-                return self.tell_line(id, born, &bytes, &mut None, from..from + ADDITIONS_AT_ONCE);
-            }
-        }
-    }
-
-    fn tell_lines(&self, id: &SessionId, born: Born, lines: &mut Lines) -> Result<Vec<Event>, Error> {
-        let mut events = Vec::new();
-        while let Some(place) = lines.places.front()
-            && events.len() < AT_ONCE
-            && bytes_of(&events) <= BYTES_AT_ONCE
-        {
-            let line = self.log.read(At::Live(id), place.offset, place.len as usize)?;
-            let additions = lines.additions..lines.additions + ADDITIONS_AT_ONCE;
-            let mut narrator = Some(Narrator::clone(&lines.narrator));
-            let told = self.tell_line(id, born, &line, &mut narrator, additions)?;
-            if told.len() < ADDITIONS_AT_ONCE {
-                lines.places.pop_front();
-                lines.additions = 0;
-                lines.narrator = narrator.map_or_else(|| lines.narrator.clone(), Box::new);
-            } else {
-                lines.additions += ADDITIONS_AT_ONCE;
-            }
-            events.extend(told);
-        }
-        Ok(events)
-    }
-
-    /// Tells one line. A line that cannot be read is passed over: damage is told elsewhere. So is one whose session has
-    /// ended: by now the id may be another's, who would be told of what is not theirs.
-    fn tell_line(
+    pub(crate) fn tell_range(
         &self,
         id: &SessionId,
         born: Born,
-        line: &[u8],
-        narrator: &mut Option<Narrator>,
-        additions: Range<usize>,
+        range: Place,
+        narrators: &mut Narrators,
     ) -> Result<Vec<Event>, Error> {
-        let Some(stored) = record::parse_full(line).ok().or_else(|| record::parse_full_open(line).ok()) else {
-            return Ok(Vec::new());
-        };
-        let (Some(envelope), StoredRecord::Own(record)) = (stored.envelope, stored.record) else {
-            return Ok(Vec::new());
-        };
-        let mut record = record;
-        if record.put_back_blobs(|blob| self.blob(&blob.hash)).is_err() {
-            return Ok(Vec::new());
+        let bytes = self.read_past(id, range.offset, range.len as usize)?;
+        let mut events = Vec::new();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if let Some((envelope, record)) = own_record(line) {
+                events.extend(self.tell_record(id, born, envelope, record, narrators)?);
+            }
         }
-        let told = self.look(Access::whole(), id, |state| {
-            if state.born() != born {
-                return Ok(Vec::new());
-            }
-            if narrator.is_none() {
-                *narrator = Some(self.narrator_at(state, envelope.seq)?);
-            }
-            *narrator = narrator.take().map(|narrator| narrator.with_additions(additions));
-            match narrator {
-                Some(narrator) => self.narrate(state, narrator, envelope, &record),
-                None => Ok(Vec::new()),
-            }
-        })?;
-        told.unwrap_or_else(|| Ok(Vec::new()))
+        Ok(events)
     }
 
-    fn narrate(
+    fn tell_lines(
         &self,
-        state: &SessionState,
-        narrator: &mut Narrator,
-        envelope: Envelope,
-        record: &Record,
+        id: &SessionId,
+        born: Born,
+        lines: &mut Lines,
+        detail: GrowthDetail,
+        growths: &mut GrowthLines,
+        narrators: &mut Narrators,
     ) -> Result<Vec<Event>, Error> {
-        if let Record::Grew(Grew { entry_id, .. }) = record
-            && state.find(entry_id).is_none()
-        {
+        let (mut events, mut bytes) = (Vec::new(), 0);
+        while events.len() < AT_ONCE && bytes <= BYTES_AT_ONCE {
+            let before = events.len();
+            if let Some((mut progress, index)) = lines.growth.take() {
+                events.extend(progress.tell(index, growths)?);
+                match (progress.next_after(index), progress) {
+                    (Some(next), progress) => lines.growth = Some((progress, next)),
+                    (None, Progress::Telling { growth, .. }) => narrators.keep_growing(id, *growth),
+                    (None, Progress::Skipping { .. }) => {}
+                }
+            } else if let Some(place) = lines.places.pop_front() {
+                let line = self.read_past(id, place.offset, place.len as usize)?;
+                match own_record(&line) {
+                    Some((envelope, Record::Grew(grew))) => {
+                        let first = grew.additions_up_to(envelope.commit, lines.after);
+                        let run = Run { id, born, first, upto: lines.upto, detail };
+                        let begun = self.begin_growth(&run, envelope, grew, line.len(), growths, narrators)?;
+                        lines.growth = Some((begun, first));
+                    }
+                    Some((envelope, record)) => {
+                        events.extend(self.tell_record(id, born, envelope, record, narrators)?);
+                    }
+                    None => {}
+                }
+            } else {
+                break;
+            }
+            bytes += bytes_of(&events[before..]);
+        }
+        Ok(events)
+    }
+
+    /// Tells one record. One that cannot be read is passed over: damage is reported elsewhere. So is one whose session has
+    /// ended: by now the id may be another's, who would be told of what is not theirs.
+    fn tell_record(
+        &self,
+        id: &SessionId,
+        born: Born,
+        envelope: Envelope,
+        mut record: Record,
+        narrators: &mut Narrators,
+    ) -> Result<Vec<Event>, Error> {
+        // A settled message has no event.
+        let is_told = !matches!(record, Record::Settled(_));
+        if is_told && record.put_back_blobs(|blob| self.blob(&blob.hash)).is_err() {
             return Ok(Vec::new());
         }
-        let told = narrator.tell(envelope, record, &mut |id, seq| self.entry_as_of(state, id, seq));
+        let narrator = narrators.take(id, born, envelope.seq);
+        let found = self.look(Access::whole(), id, |state| {
+            (state.born() == born).then(|| {
+                let seed = narrator.is_none().then(|| Seed::before(state, envelope.seq));
+                let entry = match &record {
+                    Record::Adopted(adopted) => state.find(&adopted.entry_id),
+                    _ => None,
+                };
+                let entry = entry.map(|ix| Wanted::as_of(state, ix, envelope.seq));
+                (seed, entry.map(|entry| (entry, state.sources().to_vec())))
+            })
+        })?;
+        let Some((seed, entry)) = found.flatten() else { return Ok(Vec::new()) };
+        let reads = entry.is_some() || seed.as_ref().is_some_and(Seed::reads);
+        let mut narrator = match (narrator, seed) {
+            (Some(narrator), _) => narrator,
+            (None, Some(seed)) => self.narrator_from(seed)?,
+            (None, None) => return Ok(Vec::new()),
+        };
+        let told = narrator.tell(envelope, &record, &mut |entry_id, _| {
+            let missing = || Error::entry_not_found(id, entry_id);
+            let (wanted, sources) = entry.as_ref().ok_or_else(missing)?;
+            let fetched = self.fetch_one(sources, wanted)?.ok_or_else(missing)?;
+            Ok(wanted.entry(fetched))
+        });
+        if reads && !self.is_still(id, born) {
+            return Ok(Vec::new());
+        }
+        narrators.put(id, born, envelope.seq, narrator);
         // What a lost message said cannot be told again.
         Ok(told.unwrap_or_default())
     }
+}
 
-    fn entry_as_of(&self, state: &SessionState, id: &EntryId, seq: Seq) -> Result<SessionEntry, Error> {
-        let missing = || Error::entry_not_found(state.session_id(), id);
-        let ix = state.find(id).ok_or_else(missing)?;
-        let wanted = Wanted::as_of(state, ix, seq);
-        let fetched = self.fetch_one(state.sources(), &wanted)?.ok_or_else(missing)?;
-        Ok(wanted.entry(fetched))
+/// Which of the past a subscriber is told.
+struct Telling<'a> {
+    filters: &'a [EventFilter],
+    upto: CommitNo,
+    detail: GrowthDetail,
+}
+
+impl Telling<'_> {
+    fn run<'a>(&self, id: &'a SessionId, born: Born, first: usize) -> Run<'a> {
+        Run { id, born, first, upto: self.upto, detail: self.detail }
     }
+}
 
-    /// A narrator that knows the session as it was just before a record.
-    fn narrator_at(&self, state: &SessionState, seq: Seq) -> Result<Narrator, Error> {
-        let status = state.status_before(seq);
-        if state.metas_before(Seq(u64::MAX)).nth(1).is_none() {
-            return Ok(Narrator::of(state).with_status(status));
-        }
-        let mut narrator = Narrator::new(state.session_id().clone()).with_status(status);
-        for place in state.metas_before(seq) {
-            let line = self.log.read(At::Live(state.session_id()), place.offset, place.len as usize)?;
-            if let Ok(stored) = record::parse_full(&line) {
-                narrator.learn(&stored.record);
-            }
-        }
-        Ok(narrator)
+/// A record of ours, with its envelope. A line that is still open has one, too.
+fn own_record(line: &[u8]) -> Option<(Envelope, Record)> {
+    let stored = record::parse_full(line).ok().or_else(|| record::parse_full_open(line).ok())?;
+    match (stored.envelope, stored.record) {
+        (Some(envelope), StoredRecord::Own(record)) => Some((envelope, record)),
+        _ => None,
     }
 }
 
@@ -361,25 +401,6 @@ impl<'a> Reached<'a> {
     /// Whether a commit's lines are there to be told: of a session in scope, and of the one that has the id now.
     fn has_lines_of(&mut self, entry: &JournalEntry) -> Result<bool, Error> {
         Ok(self.has(&entry.session)? && self.store.is_live(entry)?)
-    }
-}
-
-/// Additions to a line that were told together, as far as they are not taken yet.
-struct Additions {
-    born: Born,
-    offset: u64,
-    next: u32,
-    told: VecDeque<Event>,
-}
-
-impl Additions {
-    fn begin_with(&self, born: Born, offset: u64, index: u32) -> bool {
-        (self.born, self.offset, self.next) == (born, offset, index) && !self.told.is_empty()
-    }
-
-    fn take(&mut self) -> Option<Event> {
-        self.next += 1;
-        self.told.pop_front()
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) struct Session {
     loaded: RwLock<Loaded>,
     used: AtomicU64,
     entries: AtomicUsize,
+    bytes: AtomicUsize,
     /// What the catalogue calls the session's file.
     file: Mutex<Option<Arc<SessionFile>>>,
     /// How much of the session's file the image of its tree covers.
@@ -81,20 +82,36 @@ pub(crate) struct Sessions {
     clock: AtomicU64,
     count: AtomicUsize,
     entries: AtomicUsize,
-    most: usize,
-    most_entries: usize,
+    bytes: AtomicUsize,
+    most: SessionsBounds,
+}
+
+/// How much is kept in memory when nobody uses it: sessions, and over all of them entries and bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionsBounds {
+    pub(crate) sessions: usize,
+    pub(crate) entries: usize,
+    pub(crate) bytes: usize,
+}
+
+impl SessionsBounds {
+    /// A little less, so that after making room the next session need not look again.
+    fn eased(self) -> Self {
+        let eased = |most: usize| most - most / 8;
+        Self { sessions: eased(self.sessions), entries: eased(self.entries), bytes: eased(self.bytes) }
+    }
 }
 
 impl Sessions {
-    pub(crate) fn new(most: usize, most_entries: usize) -> Self {
+    pub(crate) fn new(most: SessionsBounds) -> Self {
         Self {
             shards: Default::default(),
             hasher: DefaultHashBuilder::default(),
             clock: AtomicU64::new(0),
             count: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
             most,
-            most_entries,
         }
     }
 
@@ -113,6 +130,7 @@ impl Sessions {
                 loaded: RwLock::new(Loaded::NotYet),
                 used: AtomicU64::new(now),
                 entries: AtomicUsize::new(0),
+                bytes: AtomicUsize::new(0),
                 file: Mutex::default(),
                 image_covers: AtomicU64::new(0),
             });
@@ -143,11 +161,17 @@ impl Sessions {
         }
     }
 
-    /// Says how large a session is by now.
-    pub(crate) fn weigh(&self, session: &Session, entries: usize) {
-        let before = session.entries.swap(entries, Ordering::Relaxed);
-        self.entries.fetch_add(entries, Ordering::Relaxed);
-        self.entries.fetch_sub(before, Ordering::Relaxed);
+    /// Says how large a session is by now; `None` when it is not there any more.
+    pub(crate) fn weigh(&self, session: &Session, state: Option<&SessionState>) {
+        let entries = state.map_or(0, |state| state.nodes().len());
+        let bytes = state.map_or(0, SessionState::memory);
+        for (now, own, all) in [(entries, &session.entries, &self.entries), (bytes, &session.bytes, &self.bytes)] {
+            let before = own.swap(now, Ordering::Relaxed);
+            if now != before {
+                all.fetch_add(now, Ordering::Relaxed);
+                all.fetch_sub(before, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Every session in memory, by id.
@@ -160,10 +184,12 @@ impl Sessions {
 
     /// Lets go of the sessions that were used longest ago, when there are too many.
     fn make_room(&self) {
-        let crowded = |most: usize, entries: usize| {
-            self.count.load(Ordering::Relaxed) > most || self.entries.load(Ordering::Relaxed) > entries
+        let crowded = |most: SessionsBounds| {
+            self.count.load(Ordering::Relaxed) > most.sessions
+                || self.entries.load(Ordering::Relaxed) > most.entries
+                || self.bytes.load(Ordering::Relaxed) > most.bytes
         };
-        if !crowded(self.most, self.most_entries) {
+        if !crowded(self.most) {
             return;
         }
         let mut idle: Vec<(u64, SessionId)> = Vec::new();
@@ -174,8 +200,7 @@ impl Sessions {
         }
         idle.sort_unstable();
         for (_, id) in idle {
-            // A little below the limit, so that the next one need not look again.
-            if !crowded(self.most - self.most / 8, self.most_entries - self.most_entries / 8) {
+            if !crowded(self.most.eased()) {
                 return;
             }
             let mut shard = self.shard(&id);
@@ -184,6 +209,7 @@ impl Sessions {
             {
                 self.count.fetch_sub(1, Ordering::Relaxed);
                 self.entries.fetch_sub(session.entries.load(Ordering::Relaxed), Ordering::Relaxed);
+                self.bytes.fetch_sub(session.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
             }
         }
     }
@@ -196,4 +222,36 @@ impl Sessions {
 
 fn lock(shard: &Mutex<HashMap<SessionId, Arc<Session>>>) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::sync::atomic::Ordering;
+
+    use serde_json::json;
+
+    use crate::{Banyan, Options, SearchIndexing, block_on};
+
+    #[test]
+    fn sessions_with_much_metadata_are_not_kept_beyond_the_bound_in_bytes() {
+        const MOST: usize = 1 << 20;
+        let options = Options { cached_session_bytes: MOST, search: SearchIndexing::Off, ..Options::default() };
+        let store = Banyan::in_memory(options).unwrap();
+        let metadata = json!({"note": "x".repeat(10_000)});
+        for number in 0..200 {
+            let request = json!({"session_id": format!("s{number}"), "metadata": metadata}).to_string();
+            block_on(store.call("session::ensure", request.as_bytes())).unwrap();
+        }
+        let sessions = &store.store.sessions;
+        // The one that was used last may come on top.
+        let (count, bytes) = (sessions.all().len(), sessions.bytes.load(Ordering::Relaxed));
+        assert!(bytes <= MOST + 100_000, "{bytes} bytes for {count} sessions");
+        assert!(bytes >= count.saturating_sub(1) * 10_000, "{bytes} bytes for {count} sessions");
+        assert!(count < 100, "{count} sessions are kept");
+        let request = json!({"session_id": "s0"}).to_string();
+        let answer = block_on(store.call("session::get", request.as_bytes())).unwrap();
+        assert!(answer.contains("xxx"), "one that was let go is read again");
+    }
 }

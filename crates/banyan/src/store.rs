@@ -15,6 +15,7 @@ use crate::hub::{Bounds, Hub};
 use crate::leaf_watch::LeafWatches;
 use crate::progress::Progress;
 use crate::recent::Recent;
+use crate::replay::ReplayAccount;
 use crate::search::Search;
 use crate::sessions::Sessions;
 use crate::store_protocol::Tokens;
@@ -32,6 +33,7 @@ pub(crate) struct Store {
     pub(crate) catalogue: Catalogue,
     pub(crate) sessions: Sessions,
     pub(crate) recent: Recent,
+    pub(crate) replays: ReplayAccount,
     pub(crate) hub: Arc<Hub>,
     pub(crate) leaf_watches: Arc<LeafWatches>,
     /// Commits that other instances asked for lately.
@@ -95,6 +97,11 @@ impl Banyan {
     /// How much one call may ask for.
     pub fn limits(&self) -> Limits {
         self.store.settings.limits()
+    }
+
+    /// How many bytes of events wait for subscribers, over all of them.
+    pub fn waiting_event_bytes(&self) -> usize {
+        self.store.hub.waiting()
     }
 
     /// Why writing has stopped until the store is opened again, if it has.

@@ -9,11 +9,10 @@ use banyan_model::{CommitNo, Error, Event, EventFilter, Position, SessionId};
 
 use crate::Banyan;
 use crate::access::Access;
-use crate::hub::{FOREIGN, Seat};
-use crate::replay::{Backlog, More};
+use crate::hub::{FOREIGN, Seat, Taken};
+use crate::replay::{Backlog, GrowthDetail, More};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
-use tokio::sync::mpsc::error::TryRecvError;
 
 /// What a subscriber asks for.
 #[derive(Clone, Debug)]
@@ -59,6 +58,7 @@ pub struct Subscription {
     ready: VecDeque<Delivery>,
     snapshot: Option<Box<Snapshot>>,
     backlog: Option<Backlog>,
+    detail: GrowthDetail,
     /// What is not after this was delivered already.
     seen: Position,
     over: bool,
@@ -84,6 +84,7 @@ impl Banyan {
             ready: VecDeque::new(),
             snapshot: None,
             backlog: None,
+            detail: GrowthDetail::default(),
             seen: Position::BEGINNING,
             over: false,
         };
@@ -106,7 +107,7 @@ impl Subscription {
             if self.over {
                 return Ok(None);
             }
-            match self.seat.receiver.recv().await {
+            match self.seat.queue.next().await {
                 Some(event) => {
                     if let Some(delivery) = self.take(event) {
                         return Ok(Some(delivery));
@@ -126,16 +127,25 @@ impl Subscription {
             if self.over {
                 return Ok(None);
             }
-            match self.seat.receiver.try_recv() {
-                Ok(event) => {
+            match self.seat.queue.take() {
+                Taken::Event(event) => {
                     if let Some(delivery) = self.take(event) {
                         return Ok(Some(delivery));
                     }
                 }
-                Err(TryRecvError::Empty) => return Ok(None),
-                Err(TryRecvError::Disconnected) => return Ok(self.end()),
+                Taken::Empty => return Ok(None),
+                Taken::Ended => return Ok(self.end()),
             }
         }
+    }
+
+    /// From here on additions to one message that follow each other in the past are delivered as at most two events: the first,
+    /// and one that joins the rest, see [`AddedText::after`](banyan_model::AddedText::after). For subscribers that use what was
+    /// added, or only the newest revision. Without this each revision is delivered, unless that is much more than is read.
+    #[must_use]
+    pub fn with_joined_additions(mut self) -> Self {
+        self.detail = GrowthDetail::Joined;
+        self
     }
 
     /// Whether what comes next is read from disk, and so may take a moment.
@@ -149,7 +159,6 @@ impl Subscription {
     }
 
     fn take(&mut self, event: Arc<Event>) -> Option<Delivery> {
-        self.seat.queue.taken(&event);
         // What was told for another instance is in no backlog, so it was not delivered yet, wherever it stands.
         let is_new = event.position > self.seen || FOREIGN.contains(&event.position.index);
         is_new.then(|| Delivery::Event(self.access.shown(event)))
@@ -180,7 +189,7 @@ impl Subscription {
                 continue;
             }
             let Some(backlog) = &mut self.backlog else { return Ok(None) };
-            match self.store.tell_more(&self.access, backlog, &self.filters)? {
+            match self.store.tell_more(&self.access, backlog, &self.filters, self.detail)? {
                 More::Some(events) => {
                     let since = Position::new(self.seat.since, WHOLE);
                     let new =
@@ -210,7 +219,7 @@ impl Subscription {
         if self.backlog.is_none() && !reaches && after != Position::BEGINNING {
             self.give_up();
         } else if self.backlog.is_none() {
-            self.backlog = Some(Backlog::Journal { after: from, upto });
+            self.backlog = Some(Backlog::journal(from, upto));
         }
         Ok(())
     }
@@ -219,7 +228,7 @@ impl Subscription {
     fn give_up(&mut self) {
         self.backlog = None;
         self.over = true;
-        self.seat.receiver.close();
+        self.seat.queue.end();
         self.ready.push_back(Delivery::Resync);
     }
 

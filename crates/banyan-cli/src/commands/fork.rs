@@ -52,7 +52,7 @@ pub(crate) fn run(args: ForkArgs, globals: &Globals, screen: &mut Screen) -> Res
 }
 
 fn active_leaf(client: &dyn Client, session_id: &SessionId) -> Result<EntryId, Failure> {
-    let tree = ask(client, &TreeRequest { session_id: session_id.clone() })?;
+    let tree = ask(client, &TreeRequest { session_id: session_id.clone(), limit: Some(1), cursor: None })?;
     tree.active_leaf.ok_or_else(|| {
         Failure::usage(format!(
             "session `{session_id}` is empty, so there is no entry to fork it at; append one first"

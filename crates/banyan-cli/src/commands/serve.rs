@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, screen: &mut Screen) -> R
         durability: config.durability,
         may_block: |work| tokio::task::block_in_place(work),
         progress: Box::new(Logged::default()),
-        ..Options::default()
+        ..config.store.options()
     };
     let store = Banyan::open(&dir, options).map_err(|error| Failure::opening(&dir, error))?;
     let served = serve(&store, &dir, config, globals, screen);

@@ -97,7 +97,14 @@ fn conversation(
 }
 
 fn tree(meta: &SessionMeta, globals: &Globals, client: &dyn Client, screen: &mut Screen) -> Result<(), Failure> {
-    let tree = ask(client, &TreeRequest { session_id: meta.session_id.clone() })?;
+    let mut request = TreeRequest::first_page(meta.session_id.clone());
+    let mut tree = ask(client, &request)?;
+    while let Some(cursor) = tree.next_cursor.take() {
+        request.cursor = Some(cursor);
+        let page = ask(client, &request)?;
+        tree.entries.extend(page.entries);
+        tree.next_cursor = page.next_cursor;
+    }
     if globals.json {
         return tree.entries.iter().try_for_each(|node| screen.json(node));
     }

@@ -146,7 +146,8 @@ fn a_tree_shows_every_branch() {
     let mut branch = custom("note", "12345");
     branch.parent_id = Some(ids[0].clone());
     let note = session.append_with(branch).unwrap();
-    let tree = tree(&session.state).unwrap();
+    let request = banyan_model::TreeRequest { session_id: "any".into(), limit: None, cursor: None };
+    let tree = tree(&session.state, &request).unwrap();
     assert_eq!(tree.active_leaf, Some(note.clone()));
     let last = serde_json::to_value(tree.entries.last().unwrap()).unwrap();
     let expected = json!({

@@ -26,6 +26,14 @@ pub(super) struct History {
     pub(super) statuses: Vec<(u64, SessionStatus)>,
 }
 
+impl History {
+    /// About how many lines it is about.
+    pub(super) fn lines(&self) -> usize {
+        let Self { bodies, growths, before_growth, births, metas, legacy_meta_last: _, statuses } = self;
+        2 * (bodies.len() + growths.len()) + before_growth.len() + births.len() + metas.len() + statuses.len()
+    }
+}
+
 /// A body that was replaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct OldBody {

@@ -38,10 +38,15 @@ pub use node::{Node, NodeIx, Place, Source, SourceIx};
 pub struct SessionState {
     session_id: SessionId,
     meta: Arc<SessionMeta>,
+    /// What `meta` was before the last change, with the same metadata. Others hold what they were given until they get the next
+    /// one, so the two are changed in turn, and metadata is not copied for each change.
+    spare: Option<Arc<SessionMeta>>,
     /// The same metadata as in `meta`, to be shared with events; none while it is in doubt.
     metadata: Option<Arc<Object>>,
     /// What is lost may have set other metadata than `meta` has.
     metadata_in_doubt: bool,
+    /// The metadata's length as JSON.
+    metadata_bytes: usize,
     exists: bool,
     next_seq: u64,
     /// Damaged lines since the last readable one. How many records they were is not known.
@@ -91,8 +96,10 @@ impl SessionState {
             sources: vec![Source { session_id: session_id.clone(), born }],
             session_id,
             meta: Arc::new(meta),
+            spare: None,
             metadata: None,
             metadata_in_doubt: false,
+            metadata_bytes: 0,
             exists: false,
             next_seq: 0,
             slack: 0,
@@ -231,6 +238,24 @@ impl SessionState {
         &self.attachments
     }
 
+    /// About how many bytes of memory the session takes. Costs the same however large it is.
+    pub fn memory(&self) -> usize {
+        let meta = &self.meta;
+        let texts = meta.title.len() + meta.description.len() + meta.status_reason.as_ref().map_or(0, String::len);
+        let history = self.history.lines();
+        let growing = self.growing.as_ref().map_or(0, |growing| self.node(growing.node()).weight());
+        size_of::<Self>()
+            // The metadata is held by the state, by what it was before, and to be shared with events. As values it takes more than
+            // as text.
+            + 3 * (texts + METADATA_FACTOR * self.metadata_bytes)
+            + self.nodes.capacity() * (size_of::<Node>() + BYTES_BY_ID)
+            + self.path.capacity() * size_of::<NodeIx>()
+            + history * BYTES_OF_HISTORY
+            + self.attachments.len() * BYTES_OF_ATTACHMENT
+            + self.custom_types.len() * BYTES_OF_TYPE
+            + usize::try_from(growing).unwrap_or(usize::MAX)
+    }
+
     /// How many lines were set aside.
     pub fn damaged_lines(&self) -> u64 {
         self.damaged_lines
@@ -246,14 +271,59 @@ impl SessionState {
     }
 
     /// Ends every doubt: the metadata was set as a whole.
+    /// Must follow each change of the metadata.
     fn share_metadata(&mut self) {
         self.metadata_in_doubt = false;
         self.metadata = self.meta.metadata.clone().map(Arc::new);
+        self.metadata_bytes = self.metadata.as_deref().map_or(0, crate::limits::json_len);
+        self.spare = None;
     }
 
     fn meta_mut(&mut self) -> &mut SessionMeta {
+        if Arc::get_mut(&mut self.meta).is_none() {
+            let mut spare = self.spare.take();
+            let next = match spare.as_mut().and_then(Arc::get_mut) {
+                Some(free) => {
+                    copy_except_metadata(&self.meta, free);
+                    spare
+                }
+                None => None,
+            };
+            let next = next.unwrap_or_else(|| Arc::new(SessionMeta::clone(&self.meta)));
+            self.spare = Some(std::mem::replace(&mut self.meta, next));
+        }
         Arc::make_mut(&mut self.meta)
     }
+}
+
+/// About how many times its length as JSON metadata takes in memory.
+const METADATA_FACTOR: usize = 2;
+/// About how many bytes of memory an entry takes in the table by id, a line in the history, an attachment, and the name of a type.
+const BYTES_BY_ID: usize = 8;
+const BYTES_OF_HISTORY: usize = 48;
+const BYTES_OF_ATTACHMENT: usize = 512;
+const BYTES_OF_TYPE: usize = 64;
+
+fn copy_except_metadata(from: &SessionMeta, to: &mut SessionMeta) {
+    let SessionMeta {
+        session_id,
+        title,
+        description,
+        status,
+        status_reason,
+        metadata: _,
+        forked_from,
+        message_count,
+        created_at,
+        updated_at,
+    } = from;
+    to.session_id.clone_from(session_id);
+    to.title.clone_from(title);
+    to.description.clone_from(description);
+    to.status_reason.clone_from(status_reason);
+    to.forked_from.clone_from(forked_from);
+    (to.status, to.message_count) = (*status, *message_count);
+    (to.created_at, to.updated_at) = (*created_at, *updated_at);
 }
 
 #[cfg(test)]

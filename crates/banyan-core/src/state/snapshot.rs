@@ -55,6 +55,8 @@ impl SessionState {
             meta,
             metadata: _,
             metadata_in_doubt,
+            metadata_bytes: _,
+            spare: _,
             exists,
             next_seq,
             slack,

@@ -138,7 +138,9 @@ impl Serving<'_> {
     async fn tree(&self, id: &str, request: TreeRequest) -> Result<String, Error> {
         match self.main().await? {
             MainKind::Banyan(main) => forward::<TreeResponse>(&main.0, id, &request).await,
-            MainKind::Reference(main) => answer(&page::tree(&listed(&main, &request.session_id).await?.state)?),
+            MainKind::Reference(main) => {
+                answer(&page::tree(&listed(&main, &request.session_id).await?.state, &request)?)
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{EntryId, EntryKind, Revision, Role, SessionId, SessionMeta};
+use crate::{EntryId, EntryKind, Revision, Role, SessionId, SessionMeta, whole};
 
 /// Asks for a new session that continues from an entry of this one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,7 +47,26 @@ pub struct SetActiveLeafResponse {
 pub struct TreeRequest {
     /// The session.
     pub session_id: SessionId,
+    /// The most entries to answer with, up to 10000. Without `limit` and `cursor` the answer has every entry, and a session of
+    /// more than 50000 is refused.
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// Where the page before this one ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
 }
+
+impl TreeRequest {
+    /// The first page, of as many entries as a page may have.
+    pub fn first_page(session_id: SessionId) -> Self {
+        Self { session_id, limit: Some(TREE_PAGE), cursor: None }
+    }
+}
+
+/// The most entries of one page of `session::tree`.
+pub const TREE_PAGE: usize = 10_000;
+/// The most entries that `session::tree` answers with when no page is asked for.
+pub const WHOLE_TREE: usize = 50_000;
 
 /// The shape of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,8 +76,11 @@ pub struct TreeResponse {
     /// The entry that the next append follows; absent while the session is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_leaf: Option<EntryId>,
-    /// Every entry, each after the one that it follows.
+    /// Every entry, or a page of them, each after the one that it follows.
     pub entries: Vec<TreeNode>,
+    /// Where to continue, when there is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 /// One entry in the shape of a session.

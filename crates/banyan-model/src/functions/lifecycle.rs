@@ -14,7 +14,7 @@ pub struct CreateRequest {
     /// What it is about; empty when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The caller's own labels.
+    /// The caller's own labels: at most 1 MiB as JSON, with title and description, unless the server sets another limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
 }
@@ -39,7 +39,8 @@ pub struct EnsureRequest {
     /// Description, if the session has to be created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Labels, if the session has to be created.
+    /// Labels, if the session has to be created: at most 1 MiB as JSON, with title and description, unless the server sets another
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
 }
@@ -110,7 +111,8 @@ pub struct SetMetaRequest {
     /// The new description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The new labels, in place of all the old ones.
+    /// The new labels, in place of all the old ones: at most 1 MiB as JSON, with title and description, unless the server sets
+    /// another limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use banyan::Durability;
 
 use super::units::{duration, duration_text, size, size_text};
-use super::{Bus, BusAccess};
+use super::{Bus, BusAccess, StoreSettings};
 use crate::logs::{Format, Logs};
 use crate::settings::{Settings, Tls, Traces};
 
@@ -76,6 +76,7 @@ pub(super) struct Draft {
     pub(super) settings: Settings,
     pub(super) data: Option<PathBuf>,
     pub(super) durability: Durability,
+    pub(super) store: StoreSettings,
     pub(super) logs: Logs,
     certificate: Option<PathBuf>,
     private_key: Option<PathBuf>,
@@ -90,6 +91,7 @@ impl Default for Draft {
             settings: Settings::default(),
             data: None,
             durability: Durability::Synced,
+            store: StoreSettings::default(),
             logs: Logs::default(),
             certificate: None,
             private_key: None,
@@ -138,6 +140,20 @@ macro_rules! size_key {
                 Ok(())
             },
             |draft| size_text(draft.settings.limits.$field)
+        )
+    };
+}
+
+macro_rules! store_size_key {
+    ($name:literal, $help:literal, $field:ident) => {
+        key!(
+            $name,
+            $help,
+            |draft, given| {
+                draft.store.$field = size(given.text)?;
+                Ok(())
+            },
+            |draft| size_text(draft.store.$field)
         )
     };
 }
@@ -273,6 +289,21 @@ pub(super) const KEYS: &[Key] = &[
         "limits.subscriptions",
         "the most subscriptions at a time; one key or address gets more than half only while others do not need them",
         subscriptions
+    ),
+    store_size_key!(
+        "limits.metadata_bytes",
+        "the most that a session's metadata may have, with title and description",
+        metadata_bytes
+    ),
+    store_size_key!(
+        "limits.waiting_event_bytes",
+        "the most that events may have that wait for subscribers, over all of them; beyond it the slowest lag",
+        waiting_event_bytes
+    ),
+    store_size_key!(
+        "cache.session_bytes",
+        "how much of sessions is kept in memory when nobody uses them",
+        session_cache_bytes
     ),
     count_key!(
         "limits.subscriptions_per_socket",

@@ -19,7 +19,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use banyan::Durability;
+use banyan::{Durability, Options};
 use thiserror::Error;
 
 use self::keys::{Draft, Given, KEYS};
@@ -35,6 +35,8 @@ pub struct Config {
     pub data: Option<PathBuf>,
     /// When a change is answered.
     pub durability: Durability,
+    /// How much the store keeps and takes on.
+    pub store: StoreSettings,
     /// What is logged, and how.
     pub logs: Logs,
     /// The buses that it is on.
@@ -66,6 +68,42 @@ pub struct Bus {
     pub open: BusAccess,
     /// Where it is a bus itself.
     pub listen: Option<SocketAddr>,
+}
+
+/// How much a store keeps and takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// The most bytes of a session's metadata, as JSON.
+    pub metadata_bytes: usize,
+    /// How many bytes of sessions are kept in memory when nobody uses them.
+    pub session_cache_bytes: usize,
+    /// How many bytes of events may wait for all subscribers together.
+    pub waiting_event_bytes: usize,
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        let options = Options::default();
+        Self {
+            metadata_bytes: options.limits.max_metadata_bytes,
+            session_cache_bytes: options.cached_session_bytes,
+            waiting_event_bytes: options.waiting_event_bytes,
+        }
+    }
+}
+
+impl StoreSettings {
+    /// The same in a store's options.
+    #[must_use]
+    pub fn options(self) -> Options {
+        let mut options = Options {
+            cached_session_bytes: self.session_cache_bytes,
+            waiting_event_bytes: self.waiting_event_bytes,
+            ..Options::default()
+        };
+        options.limits.max_metadata_bytes = self.metadata_bytes;
+        options
+    }
 }
 
 /// A value, and where it came from.
@@ -204,11 +242,13 @@ impl Config {
             .zip(from)
             .map(|(key, source)| Origin { key: key.name, value: (key.get)(&draft), source, help: key.help })
             .collect::<Vec<_>>();
-        let Draft { settings, data, durability, logs, bus, .. } = draft.finish().map_err(|(key, reason)| {
-            let source = origins.iter().find(|origin| origin.key == key).map(|origin| origin.source.to_string());
-            ConfigError::Invalid { key: key.to_owned(), source_text: source.unwrap_or_default(), reason }
-        })?;
-        Ok(Self { settings, data, durability, logs, bus, file, origins, unknown_variables })
+        let Draft { settings, data, durability, store, logs, bus, .. } =
+            draft.finish().map_err(|(key, reason)| {
+                let source =
+                    origins.iter().find(|origin| origin.key == key).map(|origin| origin.source.to_string());
+                ConfigError::Invalid { key: key.to_owned(), source_text: source.unwrap_or_default(), reason }
+            })?;
+        Ok(Self { settings, data, durability, store, logs, bus, file, origins, unknown_variables })
     }
 }
 

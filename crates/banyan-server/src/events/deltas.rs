@@ -62,7 +62,7 @@ impl Deltas {
         let key = (updated.session_id.clone(), updated.entry_id.clone());
         let before = self.recent.get(&key).or_else(|| self.earlier.get(&key)).copied();
         self.remember(key.clone(), updated.revision);
-        if before.map(Revision::next) != Some(updated.revision) {
+        if before != Some(added.after) {
             return None;
         }
         let about = (key, added.block);

@@ -205,6 +205,9 @@ impl Intake {
             require(store, id)?;
         }
         let mut subscription = store.subscribe(request)?;
+        if asked.joins_additions() {
+            subscription = subscription.with_joined_additions();
+        }
         let mut first = None;
         if let Some(id) = must_exist.filter(|_| asked.resumes())
             && let Err(missing) = require(store, id)

@@ -22,6 +22,9 @@ pub(crate) struct Asked {
     snapshot: bool,
     #[serde(deserialize_with = "null_as_default")]
     pub(crate) deltas: bool,
+    /// Whether only what becomes of the messages matters, not each revision.
+    #[serde(skip)]
+    newest_only: bool,
 }
 
 const KEYS: &str = "type, session_id, roles, metadata, after, snapshot, deltas";
@@ -63,7 +66,7 @@ impl Asked {
         use EventType::{Deleted, MessageAdded, MessageUpdated, StatusChanged};
         let types = vec![MessageAdded, MessageUpdated, StatusChanged, Deleted];
         let after = after.map(|position| position.to_string());
-        Self { types, session_id: Some(id), after, ..Self::default() }
+        Self { types, session_id: Some(id), after, newest_only: true, ..Self::default() }
     }
 
     /// The same, asked of one session.
@@ -73,6 +76,11 @@ impl Asked {
         }
         self.session_id = Some(id);
         Ok(self)
+    }
+
+    /// Whether additions that follow each other may come as one event.
+    pub(crate) fn joins_additions(&self) -> bool {
+        self.deltas || self.newest_only
     }
 
     /// Whether it goes on from a position.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use banyan::model::{
-    EntryId, Error, Event, EventPayload, MessageAddedEvent, MessageUpdatedEvent, Position, Revision, SessionStatus,
+    AddedText, EntryId, Error, Event, EventPayload, MessageAddedEvent, MessageUpdatedEvent, Position, Revision,
+    SessionStatus,
 };
 use banyan::{PathState, Whereabouts};
 use banyan_formats::history::{Change, Delta, Entry, Projected, Projector, Speaker, Standing};
@@ -96,8 +97,7 @@ impl Follower {
             EventPayload::MessageUpdated(updated) => {
                 self.updated_at = updated.timestamp;
                 self.look_around();
-                let grown = event.added.as_ref().map(|added| (added.block as usize, added.text.as_str()));
-                self.updated(updated, grown)?;
+                self.updated(updated, event.added.as_ref())?;
             }
             EventPayload::StatusChanged(changed) => {
                 self.status = changed.status;
@@ -166,16 +166,15 @@ impl Follower {
         self.revisions.insert(added.entry_id.clone(), Revision(0));
     }
 
-    fn updated(&mut self, updated: &MessageUpdatedEvent, grown: Option<(usize, &str)>) -> Result<(), Error> {
+    fn updated(&mut self, updated: &MessageUpdatedEvent, grown: Option<&AddedText>) -> Result<(), Error> {
         let Some(known) = self.revisions.get_mut(&updated.entry_id) else { return self.older(&updated.entry_id) };
         // What was read for the beginning of a stream may be newer than where its events begin.
         if updated.revision <= *known {
             return Ok(());
         }
-        let next = known.next() == updated.revision;
-        *known = updated.revision;
-        let change = match grown.filter(|_| next) {
-            Some((block, text)) => self.projector.grow(&updated.entry_id, block, text),
+        let before = std::mem::replace(known, updated.revision);
+        let change = match grown.filter(|added| added.after == before) {
+            Some(added) => self.projector.grow(&updated.entry_id, added.block as usize, &added.text),
             None => self.projector.update(&updated.entry_id, updated.message.parse()?),
         };
         match change {

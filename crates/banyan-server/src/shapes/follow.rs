@@ -86,9 +86,8 @@ impl Follower {
         if updated.revision <= *known {
             return Ok(Told::Events(Vec::new()));
         }
-        let next = known.next() == updated.revision;
-        *known = updated.revision;
-        match event.added.as_ref().filter(|_| next) {
+        let before = std::mem::replace(known, updated.revision);
+        match event.added.as_ref().filter(|added| added.after == before) {
             Some(added) => Ok(self.live.grew(entry, added.block as usize, &added.text, run)),
             None => Ok(self.live.updated(entry, updated.message.parse()?, run)),
         }

@@ -92,8 +92,14 @@ impl Reader {
 
     /// Every entry of every branch, each after the one that it follows.
     pub(crate) fn tree(&self) -> Result<(Vec<Item>, Option<EntryId>), Error> {
-        let request = TreeRequest { session_id: self.session_id.clone() };
-        let tree = banyan::block_on(self.store.tree(request))?;
+        let mut request = TreeRequest::first_page(self.session_id.clone());
+        let mut tree = banyan::block_on(self.store.tree(request.clone()))?;
+        while let Some(cursor) = tree.next_cursor.take() {
+            request.cursor = Some(cursor);
+            let page = banyan::block_on(self.store.tree(request.clone()))?;
+            tree.entries.extend(page.entries);
+            (tree.active_leaf, tree.next_cursor) = (page.active_leaf, page.next_cursor);
+        }
         let nodes: HashMap<&EntryId, &TreeNode> = tree.entries.iter().map(|node| (&node.entry_id, node)).collect();
         let mut found: HashMap<EntryId, Item> = HashMap::new();
         for branch in branches(&tree.entries) {

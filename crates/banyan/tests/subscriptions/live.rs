@@ -113,3 +113,55 @@ fn whoever_subscribes_to_a_store_that_is_closed_is_at_the_end_at_once() {
     store.close().unwrap();
     assert!(Ears::open(&store).next().is_none());
 }
+
+#[test]
+fn what_waits_for_all_subscribers_together_is_bounded_and_the_slowest_lag() {
+    const MOST: usize = 1 << 20;
+    let options = Options { waiting_event_bytes: MOST, search: banyan::SearchIndexing::Off, ..Options::default() };
+    let store = Banyan::in_memory(options).unwrap();
+    let session = door(&store).session();
+    let other = door(&store).session();
+    let of = |session: &serde_json::Value| {
+        let id = Some(session.as_str().unwrap().into());
+        let filters =
+            everything().into_iter().map(|filter| banyan::model::EventFilter { session_id: id.clone(), ..filter });
+        Ears::of(&store, Subscribe { filters: filters.collect(), start: Start::Now })
+    };
+    // None of them is beyond its own bounds.
+    let mut deaf: Vec<Ears> = (0..8).map(|_| of(&session)).collect();
+    let mut slow = of(&other);
+    let mut quick = Ears::open(&store);
+    let large = "x".repeat(100_000);
+    let mut all = Vec::new();
+    door(&store).say(&other, "one");
+    door(&store).say(&other, "two");
+    all.extend(quick.heard());
+    for _ in 0..40 {
+        door(&store).say(&session, &large);
+        all.extend(quick.heard());
+        assert!(store.waiting_event_bytes() <= MOST, "{} bytes wait", store.waiting_event_bytes());
+    }
+    assert_eq!(all.len(), 42, "one that keeps up is not held up");
+    assert_eq!(slow.heard().len(), 2, "one that holds little stays");
+    for ears in &mut deaf {
+        // What was dropped is read again from where it was.
+        let heard = until_lagged(ears);
+        let last = heard.last().map_or(all[1].position, |heard| heard.position);
+        let rest = Ears::after(&store, last).heard();
+        assert_eq!(heard.len() + rest.len(), 40);
+    }
+    drop((deaf, slow, quick));
+    assert_eq!(store.waiting_event_bytes(), 0);
+}
+
+#[test]
+fn an_event_that_waits_for_many_is_counted_once() {
+    let store = Banyan::in_memory(Options::default()).unwrap();
+    let session = door(&store).session();
+    let ears: Vec<Ears> = (0..50).map(|_| Ears::open(&store)).collect();
+    door(&store).say(&session, &"x".repeat(100_000));
+    let waiting = store.waiting_event_bytes();
+    assert!((100_000..110_000).contains(&waiting), "{waiting} bytes");
+    drop(ears);
+    assert_eq!(store.waiting_event_bytes(), 0);
+}

@@ -5,6 +5,7 @@ mod forks;
 mod glimpse;
 mod import;
 mod legacy;
+mod meta;
 mod put;
 mod replay;
 mod snapshot;
