@@ -114,7 +114,9 @@ impl Access {
 
     /// Whether a session is in scope.
     pub(crate) fn covers(&self, state: &SessionState) -> bool {
-        self.scope.covers(state.metadata().map(Arc::as_ref))
+        // A record that is not understood may have given the session to somebody else.
+        let metadata_is_known = self.scope.is_everything() || state.metadata_is_known();
+        metadata_is_known && self.scope.covers(state.metadata().map(Arc::as_ref))
     }
 
     /// Refuses records that would leave a session out of scope.

@@ -1,10 +1,10 @@
 //! Bringing a session into memory: its records are read once, in order, without their content.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use banyan_core::born::Born;
-use banyan_core::record::{Base, Head, HeadKind, SalvagedWhat};
+use banyan_core::record::{Base, Head, HeadKind, Salvaged, SalvagedWhat};
 use banyan_core::state::SessionState;
 use banyan_index::Listing;
 use banyan_log::{At, Scanned, SessionLog};
@@ -22,6 +22,8 @@ pub(crate) struct Read {
     pub(crate) blobs: HashMap<String, u64>,
     /// What is wrong, by line.
     pub(crate) faults: Vec<(u64, String)>,
+    /// The lines among them that a newer Banyan wrote, which is no damage.
+    pub(crate) newer: HashSet<u64>,
     pub(crate) scanned: Scanned,
     pub(crate) lines: u64,
 }
@@ -85,7 +87,9 @@ impl Store {
             *loaded = Loaded::Absent(None);
             return Ok(());
         };
-        if self.settings.purpose == Purpose::Work {
+        if let Some(newer) = read.state.newer() {
+            self.log.close_newer(&session.id, newer.reason.clone(), newer.needed());
+        } else if self.settings.purpose == Purpose::Work {
             self.log.mend(at, read.scanned)?;
             if !from_image && read.state.exists() {
                 self.save_image(&session.id, &read.state, read.scanned.len);
@@ -139,7 +143,7 @@ impl Store {
         mut state: Option<SessionState>,
     ) -> Result<Option<Read>, Error> {
         let mut trouble = Ok(());
-        let mut faults = Vec::new();
+        let (mut faults, mut newer) = (Vec::new(), HashSet::new());
         let mut blobs: HashMap<String, u64> = HashMap::new();
         let mut number = 0_u64;
         let scanned = self.log.scan(at, from, &mut |offset, line| {
@@ -163,6 +167,9 @@ impl Store {
                     for blob in &head.blobs {
                         blobs.entry(blob.hash.clone()).or_insert(number);
                     }
+                    if let HeadKind::Newer(_) = head.kind {
+                        newer.insert(number);
+                    }
                     state.apply(&head, offset, len)
                 }
                 Err(fault) => state.apply_damaged(&fault, offset, len),
@@ -179,7 +186,7 @@ impl Store {
             blobs.entry(attached.blob.clone()).or_insert(0);
         }
         self.hydrate(&mut state)?;
-        Ok(Some(Read { state, blobs, faults, scanned, lines: number }))
+        Ok(Some(Read { state, blobs, faults, newer, scanned, lines: number }))
     }
 
     /// A fork's beginning: what it inherits. Without its base it begins empty.
@@ -221,10 +228,15 @@ const MOST_BASES: usize = 100_000;
 fn base_in(line: &[u8]) -> Option<Base> {
     match Head::parse(line) {
         Ok(Head { kind: HeadKind::Created(created), .. }) => created.base,
+        Ok(Head { kind: HeadKind::Newer(newer), .. }) => salvaged_base(newer.salvage),
         Ok(_) => None,
-        Err(fault) => match fault.salvage.map(|salvaged| salvaged.what) {
-            Some(SalvagedWhat::Created { base, .. }) => base,
-            _ => None,
-        },
+        Err(fault) => salvaged_base(fault.salvage),
+    }
+}
+
+fn salvaged_base(salvage: Option<Salvaged>) -> Option<Base> {
+    match salvage?.what {
+        SalvagedWhat::Created { base, .. } => base,
+        _ => None,
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use banyan_core::state::SessionState;
 use banyan_core::{Born, names};
 use banyan_index::{Catalogue, FileKey, IndexError, Row, SeenFile, SessionFile, Standing};
 use banyan_log::{At, Recovered, SessionLog};
-use banyan_model::{CommitNo, Error, SessionId};
+use banyan_model::{CommitNo, Error, SessionId, SessionMeta};
 
 use crate::load::Read;
 use crate::opening::OpenError;
@@ -20,6 +21,14 @@ const CLOSED: &str = "closed";
 
 /// So many session files are looked at when the store is opened; more are looked at when they are used.
 const LOOK_AT_ALL: u64 = 20_000;
+
+/// What the catalogue lists of a session. Metadata that may have changed since finds it for nobody.
+fn listed_meta(state: &SessionState) -> Arc<SessionMeta> {
+    if state.metadata_is_known() {
+        return Arc::clone(state.meta());
+    }
+    Arc::new(SessionMeta { metadata: None, ..state.meta().as_ref().clone() })
+}
 
 impl Store {
     /// Makes the catalogue anew from the session files. Says which of them are imports that did not end.
@@ -258,7 +267,7 @@ impl Store {
                 base,
             }),
             standing,
-            meta: Arc::clone(state.meta()),
+            meta: listed_meta(state),
             length: read.scanned.len,
             modified: 0,
             commit: state.last_commit(),

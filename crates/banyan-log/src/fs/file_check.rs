@@ -33,6 +33,13 @@ pub enum FileDamage {
         /// Why.
         reason: String,
     },
+    /// It has records of a newer Banyan. It is no damage.
+    Newer {
+        /// What is not known here.
+        reason: String,
+        /// Which Banyan is needed.
+        needed: String,
+    },
 }
 
 impl FileDamage {
@@ -42,6 +49,7 @@ impl FileDamage {
             Self::Missing { registered } => format!("is missing; it had {registered} bytes"),
             Self::Short { registered, found } => format!("has {found} bytes and had {registered}"),
             Self::Unreadable { reason } => format!("cannot be read: {reason}"),
+            Self::Newer { reason, .. } => format!("has records of a newer Banyan ({reason})"),
         }
     }
 
@@ -56,6 +64,7 @@ impl FileDamage {
             Self::Short { .. } => format!(
                 "put the whole file back, or stop the server and run `banyan verify --repair --accept {id}` to go on with what is left"
             ),
+            Self::Newer { needed, .. } => format!("write to it with {needed}"),
             Self::Unreadable { .. } => "make the file readable and open the store again".to_owned(),
         }
     }
@@ -158,6 +167,16 @@ impl FsLog {
     /// Makes a session read-only whose file cannot be read.
     pub fn close_unreadable(&self, session: &SessionId, reason: String) {
         self.shared.damaged.put(layout::session(session), FileDamage::Unreadable { reason });
+    }
+
+    /// Makes a session read-only that has records of a newer Banyan.
+    pub fn close_newer(&self, session: &SessionId, reason: String, needed: String) {
+        self.shared.damaged.put(layout::session(session), FileDamage::Newer { reason, needed });
+    }
+
+    /// Fails for a session that must not be written to.
+    pub fn refuse_writes(&self, session: &SessionId) -> Result<(), LogError> {
+        self.shared.damaged.refuse(&layout::session(session))
     }
 
     /// The first line of a fork, as the register has it.

@@ -15,6 +15,8 @@ pub(crate) const LIVE: &str = ".banyan/wal/live";
 pub(crate) const REGISTER: &str = ".banyan/files";
 /// What was lost, for good.
 pub(crate) const DAMAGE: &str = ".banyan/damage.log";
+/// A line that is being written over another.
+pub(crate) const ERASE: &str = ".banyan/erase";
 pub(crate) const JOURNAL: &str = ".banyan/journal";
 pub(crate) const BLOBS: &str = ".banyan/blobs";
 pub(crate) const BASES: &str = ".banyan/bases";

@@ -9,6 +9,7 @@ mod checked_line;
 mod checkpoint;
 mod committer;
 mod damage_log;
+mod erase;
 mod fds;
 mod file_check;
 mod files;
@@ -124,6 +125,7 @@ impl FsLog {
         let directory = format::settle(disk.as_ref(), format, &mut said)?;
         let fds = Arc::new(Fds::new(Arc::clone(&disk), options.open_files));
         let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock, directory));
+        erase::finish(shared.disk.as_ref())?;
         shared.open_register(&mut said)?;
         let mut recovered = recovery::recover(&shared)?;
         recovered.warnings.splice(..0, said.warnings);

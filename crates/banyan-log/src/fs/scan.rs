@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use banyan_core::record::{Head, HeadKind, SalvagedWhat};
+use banyan_core::record::{Head, HeadKind, Salvaged, SalvagedWhat};
 use banyan_model::SessionId;
 
 use super::lazy_file::LazyFile;
@@ -87,10 +87,15 @@ pub(crate) fn session_named_in(line: &[u8]) -> Option<SessionId> {
     match Head::parse(line) {
         Ok(Head { kind: HeadKind::Created(created), .. }) => Some(created.session_id),
         Ok(Head { kind: HeadKind::Begun(begun), .. }) => Some(begun.session_id),
+        Ok(Head { kind: HeadKind::Newer(newer), .. }) => salvaged_id(newer.salvage),
         Ok(_) => None,
-        Err(fault) => match fault.salvage.map(|salvaged| salvaged.what) {
-            Some(SalvagedWhat::Created { session_id, .. }) => session_id,
-            _ => None,
-        },
+        Err(fault) => salvaged_id(fault.salvage),
+    }
+}
+
+fn salvaged_id(salvage: Option<Salvaged>) -> Option<SessionId> {
+    match salvage?.what {
+        SalvagedWhat::Created { session_id, .. } => session_id,
+        _ => None,
     }
 }
