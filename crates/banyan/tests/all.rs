@@ -13,6 +13,8 @@ mod contract;
 mod damage;
 #[path = "erased.rs"]
 mod erased;
+#[path = "formats.rs"]
+mod formats;
 #[path = "isolation.rs"]
 mod isolation;
 #[path = "model.rs"]
