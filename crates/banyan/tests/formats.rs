@@ -139,6 +139,7 @@ fn every_directory_of_an_earlier_build_is_read_exactly_and_written_to_and_keeps_
         );
 
         let store = open(dir.path());
+        assert!(dir.path().join(".banyan/format").exists(), "{name}");
         assert_eq!(everything(&store), expected, "{name}");
         for id in expected["sessions"].as_object().unwrap().keys().filter(|id| id.as_str() != "circle") {
             door(&store).say(&json!(id), "from a later build");

@@ -213,3 +213,35 @@ fn a_fork_is_read_only_if_what_it_inherits_is_not_understood() {
         );
     }
 }
+
+#[test]
+fn derived_files_of_another_version_are_made_anew() {
+    let on_disk = OnDisk::new();
+    let id = door(&on_disk.store).session();
+    for n in 0..60 {
+        door(&on_disk.store).say(&id, &format!("{n} {}", "x".repeat(20 << 10)));
+    }
+    let path = door(&on_disk.store).path(&id);
+    let dir = on_disk.close();
+    let index = dir.path().join(".banyan/index");
+    let image = std::fs::read_dir(index.join("trees")).unwrap().next().unwrap().unwrap().path();
+    let change = |path: &Path, at: usize, bytes: &[u8]| {
+        let mut file = std::fs::read(path).unwrap();
+        let before = file[at..at + bytes.len()].to_vec();
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        std::fs::write(path, file).unwrap();
+        before
+    };
+    // `user_version` of the catalogue, and the number of the image's form.
+    let catalogue = index.join("catalogue.sqlite");
+    let version = change(&catalogue, 60, &99_u32.to_be_bytes());
+    assert_eq!(change(&image, 48, b"banyan state 99\n"), b"banyan state 02\n");
+    let on_disk = OnDisk::with(dir);
+    assert_eq!(door(&on_disk.store).path(&id), path);
+    assert_eq!(door(&on_disk.store).ok("list", json!({}))["sessions"].as_array().unwrap().len(), 1);
+    door(&on_disk.store).say(&id, "next");
+    let dir = on_disk.close();
+    assert_eq!(std::fs::read(&catalogue).unwrap()[60..64], version);
+    assert_eq!(std::fs::read(&image).unwrap()[48..64], *b"banyan state 02\n");
+    assert!(verify(dir.path(), &()).unwrap().is_sound());
+}

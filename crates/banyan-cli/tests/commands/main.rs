@@ -19,3 +19,4 @@ mod searching;
 mod serve;
 mod stream;
 mod verify;
+mod versions;
