@@ -71,9 +71,9 @@ fn an_answer_that_cannot_be_read_names_both_versions() {
 
 #[test]
 fn a_function_that_only_this_version_has_names_both_versions() {
-    let unknown = r#"{"type":"about:blank","title":"x","status":404,"code":"call/unknown_function","detail":"there is no function `session::turns`"}"#;
+    const UNKNOWN: &str = r#"{"type":"about:blank","title":"x","status":404,"code":"call/unknown_function","detail":"there is no function `session::turns`"}"#;
     let url =
-        another_server(&[("session::turns", 404, unknown), ("session::gibberish", 404, unknown), OF_VERSION_9]);
+        another_server(&[("session::turns", 404, UNKNOWN), ("session::gibberish", 404, UNKNOWN), OF_VERSION_9]);
     let call = |function: &str| {
         said(&mut Place::new().asking(&url, &["call", function, r#"{"session_id":"s"}"#, "--json"]))
     };
@@ -86,8 +86,8 @@ fn a_function_that_only_this_version_has_names_both_versions() {
 
 #[test]
 fn a_code_of_a_later_version_is_told_with_its_detail() {
-    let problem = r#"{"type":"about:blank","title":"x","status":409,"code":"session/sealed","detail":"the session is sealed until noon"}"#;
-    let url = another_server(&[("session::list", 409, problem)]);
+    const PROBLEM: &str = r#"{"type":"about:blank","title":"x","status":409,"code":"session/sealed","detail":"the session is sealed until noon"}"#;
+    let url = another_server(&[("session::list", 409, PROBLEM)]);
     let refused = said(&mut Place::new().asking(&url, &["ls", "--json"]));
     assert_eq!(refused.refusal(), (Some(1), "session/sealed".into()));
     assert!(refused.err.contains("sealed until noon"), "{refused:?}");
@@ -146,4 +146,32 @@ fn a_directory_of_a_newer_format_is_refused_with_both_versions_and_stays_as_it_i
 fn crc32c(bytes: &[u8]) -> u32 {
     let step = |crc: u32| (0..8).fold(crc, |crc, _| (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg()));
     !bytes.iter().fold(!0, |crc, byte| step(crc ^ u32::from(*byte)))
+}
+
+#[test]
+fn a_record_of_a_newer_version_is_listed_as_newer_and_a_server_answers_503_for_its_session_only() {
+    let place = Place::new();
+    for id in ["s", "other"] {
+        place.session(id, "T", &["one"]);
+    }
+    let file = place.dir().join("s.jsonl");
+    let mut text = std::fs::read(&file).unwrap();
+    let mut line = br#"{"schema_version":1,"seq":2,"time":"2026-11-15T20:30:00.123Z","commit":"00000000ffff","type":"sealed","needs":"9.8.7""#.to_vec();
+    let crc = crc32c(&line);
+    line.extend_from_slice(format!(",\"crc\":\"{crc:08x}\"}}\n").as_bytes());
+    text.extend_from_slice(&line);
+    std::fs::write(&file, &text).unwrap();
+    let verified = place.run(&["verify"]).ok();
+    assert!(verified.out.contains("s.jsonl:3: newer: record type `sealed`"), "{verified:?}");
+    assert!(verified.out.contains("No damage. 1 record of a newer Banyan"), "{verified:?}");
+
+    let served = place.serve();
+    let append = |id: &str| json!({"session_id": id, "message": user("two")}).to_string();
+    let refused = place.ask(&served, &["call", "session::append", &append("s"), "--json"]);
+    assert_eq!(refused.refusal(), (Some(3), "session/storage".into()));
+    assert!(refused.err.contains("Banyan 9.8.7 or newer"), "{refused:?}");
+    place.ask(&served, &["call", "session::append", &append("other")]).ok();
+    assert_eq!(place.ask(&served, &["show", "s", "--json"]).ok().json_lines().len(), 1);
+    assert_eq!(served.stop("TERM"), Some(0));
+    assert_eq!(std::fs::read(&file).unwrap(), text);
 }
