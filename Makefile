@@ -72,8 +72,8 @@ bench-large: ## Measure opening after a kill and verifying with 10 GB (GIGABYTES
 # ROWS="append-writers message-page" runs these works only, QUICK=1 smaller sizes, ROUNDS=9 so many rounds.
 bench-against: ## Compare the benchmarks with those of an earlier commit, REV, and fail if a row is slower
 	@test -n "$(REV)" || { echo "name the commit to compare with: make bench-against REV=92d1b74" >&2; exit 2; }
-	python3 bench/against_test.py
-	python3 bench/against.py $(REV) $(ROWS) $(if $(QUICK),--quick) $(if $(ROUNDS),--rounds $(ROUNDS))
+	python3 -B bench/against_test.py
+	python3 -B bench/against.py $(REV) $(ROWS) $(if $(QUICK),--quick) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 soak: ## Crash for a long time, simulated and real (MINUTES=30)
 	cargo build --release --package banyan-cli
