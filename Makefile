@@ -5,7 +5,7 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 NPM := $(shell command -v npm)
 CHROMIUM := $(or $(BANYAN_CHROMIUM),$(shell command -v chromium || command -v chromium-browser || command -v google-chrome))
 
-.PHONY: help run console page browser test test-engine test-agents lint bench soak fuzz
+.PHONY: help run console page browser test test-engine test-agents lint bench bench-large bench-against soak fuzz
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 13
@@ -64,6 +64,16 @@ lint: ## Check formatting and lints
 bench: ## Measure against peers and write docs/benchmarks.md
 	cargo build --release --package banyan-cli --package banyan-bench
 	$(TARGET)/release/banyan-bench
+
+bench-large: ## Measure opening after a kill and verifying with 10 GB (GIGABYTES=10); memory for all of it is needed
+	cargo build --release --package banyan-cli --package banyan-bench
+	BANYAN_BENCH_GIGABYTES=$${GIGABYTES:-10} $(TARGET)/release/banyan-bench recovery
+
+# ROWS="append-writers message-page" runs these works only, QUICK=1 smaller sizes, ROUNDS=9 so many rounds.
+bench-against: ## Compare the benchmarks with those of an earlier commit, REV, and fail if a row is slower
+	@test -n "$(REV)" || { echo "name the commit to compare with: make bench-against REV=92d1b74" >&2; exit 2; }
+	python3 -B bench/against_test.py
+	python3 -B bench/against.py $(REV) $(ROWS) $(if $(QUICK),--quick) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 soak: ## Crash for a long time, simulated and real (MINUTES=30)
 	cargo build --release --package banyan-cli

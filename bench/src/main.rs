@@ -30,6 +30,7 @@ mod parsing;
 mod portable;
 mod probe;
 mod raw;
+mod recovery;
 mod report;
 mod resuming;
 mod rounds;
@@ -63,6 +64,7 @@ const WORK: &[(&str, Work)] = &[
     ("list-page", list_page::run),
     ("search", search::run),
     ("open-directory", open_directory::run),
+    ("recovery", recovery::run),
     ("page-frames", page_frames::run),
     ("portable", portable::run),
     ("import-agents", import_agents::run),
@@ -79,6 +81,9 @@ fn main() -> Outcome<()> {
     }
     if words.first().is_some_and(|word| word == http_server::WORD) {
         return http_server::run(&words[1..]);
+    }
+    if words.first().is_some_and(|word| word == recovery::WORD) {
+        return recovery::write(&words[1..]);
     }
     if words.first().is_some_and(|word| word == bus::WORD) {
         return bus::run(&words[1..]);

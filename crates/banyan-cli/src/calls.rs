@@ -17,9 +17,9 @@ pub(crate) trait Call: Serialize {
 
 /// Makes a call.
 pub(crate) fn ask<C: Call>(client: &dyn Client, request: &C) -> Result<C::Answer, Failure> {
-    let unreadable = |error| Failure::storage(format!("the answer of {} could not be read: {error}", C::ID));
-    let body = serde_json::to_vec(request).map_err(unreadable)?;
-    serde_json::from_str(&client.call(C::ID, &body)?).map_err(unreadable)
+    let body = serde_json::to_vec(request)
+        .map_err(|error| Failure::storage(format!("the request of {} could not be written: {error}", C::ID)))?;
+    serde_json::from_str(&client.call(C::ID, &body)?).map_err(|error| client.unreadable(C::ID, &error))
 }
 
 macro_rules! calls {

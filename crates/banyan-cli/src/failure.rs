@@ -9,7 +9,7 @@ use banyan::{CallError, LogError, OpenError};
 use serde_json::json;
 
 use crate::args::Globals;
-use crate::notice;
+use crate::notice::{self, ServedAt};
 
 /// The code of what was typed and cannot be done.
 pub(crate) const USAGE: &str = "cli/usage";
@@ -92,7 +92,10 @@ impl Failure {
                 let owner = owner.trim();
                 let told = if owner.is_empty() { String::new() } else { format!(" ({owner})") };
                 Self::storage(match notice::read(place, owner) {
-                    Some(url) => format!("{dir} is in use by a server{told}; ask that one with --url {url}"),
+                    Some(ServedAt { url, banyan }) => {
+                        let version = banyan.map(|version| format!(", Banyan {version}")).unwrap_or_default();
+                        format!("{dir} is in use by a server{told}{version}; ask that one with --url {url}")
+                    }
                     None => format!("{dir} is in use by another process{told}; stop that one first"),
                 })
             }

@@ -13,6 +13,17 @@ use serde::{Deserialize, Serialize};
 struct Note {
     url: String,
     pid: u32,
+    /// The version of the server. A server before this field says none.
+    #[serde(default)]
+    banyan: Option<String>,
+}
+
+/// A server that owns a directory.
+pub(crate) struct ServedAt {
+    /// Its address.
+    pub(crate) url: String,
+    /// Its version, if it says it.
+    pub(crate) banyan: Option<String>,
 }
 
 /// Leaves the note, and takes it away when dropped.
@@ -21,7 +32,11 @@ pub(crate) struct Notice(PathBuf);
 impl Notice {
     /// Says where this process serves the directory.
     pub(crate) fn leave(dir: &Path, url: &str) -> io::Result<Self> {
-        let note = Note { url: url.to_owned(), pid: std::process::id() };
+        let note = Note {
+            url: url.to_owned(),
+            pid: std::process::id(),
+            banyan: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        };
         let path = path(dir);
         private::write(&path, &serde_json::to_vec(&note)?)?;
         Ok(Self(path))
@@ -35,10 +50,13 @@ impl Drop for Notice {
 }
 
 /// Where the owner of a directory serves it, if it does. A note that another process left behind does not count.
-pub(crate) fn read(dir: &Path, owner: &str) -> Option<String> {
+pub(crate) fn read(dir: &Path, owner: &str) -> Option<ServedAt> {
     let note: Note = serde_json::from_slice(&fs::read(path(dir)).ok()?).ok()?;
     let pid = note.pid.to_string();
-    owner.split(|c: char| !c.is_ascii_digit()).any(|number| number == pid).then_some(note.url)
+    owner
+        .split(|c: char| !c.is_ascii_digit())
+        .any(|number| number == pid)
+        .then_some(ServedAt { url: note.url, banyan: note.banyan })
 }
 
 fn path(dir: &Path) -> PathBuf {

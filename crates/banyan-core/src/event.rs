@@ -97,7 +97,11 @@ impl Narrator {
             StoredRecord::Own(Record::MetaSet(set)) => self.set_meta(set),
             StoredRecord::Own(Record::MetaPut(MetaPut { meta })) => self.put_meta(meta),
             StoredRecord::Legacy(LegacyRecord::Meta(meta) | LegacyRecord::Append(_, meta)) => self.put_meta(meta),
-            StoredRecord::Own(_) | StoredRecord::Legacy(_) | StoredRecord::Unknown(_) => {}
+            StoredRecord::Own(_)
+            | StoredRecord::Legacy(_)
+            | StoredRecord::Erased
+            | StoredRecord::Unknown(_)
+            | StoredRecord::Newer(_) => {}
         }
     }
 

@@ -116,6 +116,7 @@ impl Store {
         let held = Held::take(access, self.session(id)?).await;
         // Only now it is certain: the session may have ended, and its id become another's.
         if held.look(|state| access.covers(state)) == Some(true) {
+            self.refuse_newer(&held)?;
             return Ok(Some(held));
         }
         self.let_go(held);
@@ -153,7 +154,16 @@ impl Store {
             self.let_go(held);
             return Err(Error::not_found(id));
         }
+        self.refuse_newer(&held)?;
         Ok(held)
+    }
+
+    /// Fails for a session with records that this build does not understand: nothing is decided on what is not known.
+    fn refuse_newer(&self, held: &Held) -> Result<(), Error> {
+        match held.with_state(|state| state.newer().is_some()) {
+            true => Ok(self.log.refuse_writes(held.id())?),
+            false => Ok(()),
+        }
     }
 
     /// The same for a session whose id was made just now.

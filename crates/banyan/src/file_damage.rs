@@ -107,7 +107,7 @@ impl Store {
 
     /// Whether a session's file is shorter than it was. It is then left as it is: nothing is mended.
     pub(crate) fn is_short(&self, id: &SessionId, length: u64) -> bool {
-        self.damage_of(id, Some(length)).is_some()
+        self.damage_of(id, Some(length)).is_some_and(|damage| !matches!(damage, FileDamage::Newer { .. }))
     }
 
     /// What is wrong with the file of a session, which has `length` bytes if there is one. Where not all files were compared when

@@ -1,10 +1,10 @@
 //! Bringing a session into memory: its records are read once, in order, without their content.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use banyan_core::born::Born;
-use banyan_core::record::{Base, Head, HeadKind, SalvagedWhat};
+use banyan_core::record::{Base, Head, HeadKind, Salvaged, SalvagedWhat};
 use banyan_core::state::SessionState;
 use banyan_index::Listing;
 use banyan_log::{At, Scanned, SessionLog, first_line_sum};
@@ -22,6 +22,8 @@ pub(crate) struct Read {
     pub(crate) blobs: HashMap<String, u64>,
     /// What is wrong, by line.
     pub(crate) faults: Vec<(u64, String)>,
+    /// The lines among them that a newer Banyan wrote, which is no damage.
+    pub(crate) newer: HashSet<u64>,
     pub(crate) scanned: Scanned,
     pub(crate) lines: u64,
     /// The checksum of its file's first line, if that is valid and was read.
@@ -89,10 +91,12 @@ impl Store {
             *loaded = Loaded::Absent(None);
             return Ok(());
         };
-        if !read.state.exists() {
+        if !read.state.exists() && read.state.newer().is_none() {
             self.refuse_damaged_file(&session.id)?;
         }
-        if self.settings.purpose == Purpose::Work && !self.is_short(&session.id, read.scanned.len) {
+        if let Some(newer) = read.state.newer() {
+            self.log.close_newer(&session.id, newer.reason.clone(), newer.needed());
+        } else if self.settings.purpose == Purpose::Work && !self.is_short(&session.id, read.scanned.len) {
             self.log.mend(at, read.scanned)?;
             if !from_image && read.state.exists() {
                 self.save_image(&session.id, &read.state, read.scanned.len);
@@ -147,7 +151,7 @@ impl Store {
         mut state: Option<SessionState>,
     ) -> Result<Option<Read>, Error> {
         let mut trouble = Ok(());
-        let mut faults = Vec::new();
+        let (mut faults, mut newer) = (Vec::new(), HashSet::new());
         let mut blobs: HashMap<String, u64> = HashMap::new();
         let mut number = 0_u64;
         let mut first_line = None;
@@ -175,6 +179,9 @@ impl Store {
                     }
                     for blob in &head.blobs {
                         blobs.entry(blob.hash.clone()).or_insert(number);
+                    }
+                    if let HeadKind::Newer(_) = head.kind {
+                        newer.insert(number);
                     }
                     state.apply(&head, offset, len)
                 }
@@ -222,7 +229,7 @@ impl Store {
             blobs.entry(attached.blob.clone()).or_insert(0);
         }
         self.hydrate(&mut state)?;
-        Ok(Some(Read { state, blobs, faults, scanned, lines: number, first_line }))
+        Ok(Some(Read { state, blobs, faults, newer, scanned, lines: number, first_line }))
     }
 
     /// Whether a session's file lacks lines that it had. It is read-only then, and what is left of its end stays.
@@ -287,10 +294,15 @@ const MOST_BASES: usize = 100_000;
 pub(crate) fn base_in(line: &[u8]) -> Option<Base> {
     match Head::parse(line) {
         Ok(Head { kind: HeadKind::Created(created), .. }) => created.base,
+        Ok(Head { kind: HeadKind::Newer(newer), .. }) => salvaged_base(newer.salvage),
         Ok(_) => None,
-        Err(fault) => match fault.salvage.map(|salvaged| salvaged.what) {
-            Some(SalvagedWhat::Created { base, .. }) => base,
-            _ => None,
-        },
+        Err(fault) => salvaged_base(fault.salvage),
+    }
+}
+
+fn salvaged_base(salvage: Option<Salvaged>) -> Option<Base> {
+    match salvage?.what {
+        SalvagedWhat::Created { base, .. } => base,
+        _ => None,
     }
 }

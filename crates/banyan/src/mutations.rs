@@ -255,7 +255,7 @@ impl Store {
     /// Writes every growing message whole, before the store closes.
     pub(crate) fn settle_all(self: &std::sync::Arc<Self>) {
         for session in self.sessions.all() {
-            let growing = matches!(&*session.read(), Loaded::Present(state) if state.growing().is_some());
+            let growing = matches!(&*session.read(), Loaded::Present(state) if state.growing().is_some() && state.newer().is_none());
             if growing {
                 let settled = crate::block_on(self.mutate(Access::whole(), &session.id, |state, _| {
                     Ok(decide::Decision { records: decide::settle(state)?.into_iter().collect(), response: () })

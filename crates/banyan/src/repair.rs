@@ -81,7 +81,7 @@ impl Store {
                         "session `{id}`: its file is missing, so there is nothing to accept; put it back, or pass --forget {id}"
                     )));
                 }
-                Some(damage @ FileDamage::Unreadable { .. }) => {
+                Some(damage @ (FileDamage::Unreadable { .. } | FileDamage::Newer { .. })) => {
                     return Err(Error::invalid_request(format!("session `{id}`: its file {}", damage.reason())));
                 }
                 None => return Err(undamaged(id, "accept")),

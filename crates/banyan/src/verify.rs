@@ -47,6 +47,8 @@ pub struct Finding {
 pub enum Severity {
     /// Something was lost.
     Damage,
+    /// A newer Banyan wrote it: nothing was lost, and this build cannot check it.
+    Newer,
     /// Nothing was lost; worth knowing.
     Note,
 }
@@ -54,7 +56,7 @@ pub enum Severity {
 impl Report {
     /// True when nothing was lost.
     pub fn is_sound(&self) -> bool {
-        self.findings.iter().all(|finding| finding.severity == Severity::Note)
+        self.findings.iter().all(|finding| finding.severity != Severity::Damage)
     }
 }
 
@@ -167,7 +169,9 @@ impl Check {
         self.report.records += read.lines;
         self.report.bytes += read.scanned.len + read.scanned.torn;
         for (line, fault) in &read.faults {
-            self.report.findings.push(damage(file.to_owned(), Some(*line), fault.clone()));
+            let severity = if read.newer.contains(line) { Severity::Newer } else { Severity::Damage };
+            let (file, reason) = (file.to_owned(), fault.clone());
+            self.report.findings.push(Finding { file, line: Some(*line), reason, severity });
         }
         if read.state.is_importing() {
             self.note(file, "an import that did not end; it goes when the store is opened");

@@ -11,10 +11,16 @@ mod concurrent;
 mod contract;
 #[path = "damage.rs"]
 mod damage;
+#[path = "erased.rs"]
+mod erased;
+#[path = "formats.rs"]
+mod formats;
 #[path = "isolation.rs"]
 mod isolation;
 #[path = "model.rs"]
 mod model;
+#[path = "newer.rs"]
+mod newer;
 #[path = "path.rs"]
 mod path;
 #[path = "restart.rs"]

@@ -47,6 +47,10 @@ pub(crate) trait Client: Sync {
     fn flush(&self) -> Result<(), Failure>;
     /// The file in which it is kept what was imported from where.
     fn ledger(&self) -> Result<PathBuf, Failure>;
+    /// An answer that has another form than this build reads.
+    fn unreadable(&self, what: &str, error: &serde_json::Error) -> Failure {
+        Failure::storage(format!("the answer of {what} could not be read: {error}"))
+    }
     /// Where the sessions are, in words.
     fn place(&self) -> String;
     /// Finishes what is under way.

@@ -13,6 +13,7 @@ use banyan::import::{Input, Mode};
 use banyan::model::{EntryId, GetMessageRequest, ImportResponse, ImportedSession, SessionId};
 use banyan::{Start, Subscribe, Taken};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
 use ureq::http::request::Builder;
 use ureq::http::{Method, Request, Response, Uri};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
@@ -149,9 +150,30 @@ impl Server {
         body.read_to_string().map_err(|error| self.broke_off(&error))
     }
 
+    /// The server is of another version, by what it does. Says which, and which this is.
+    fn of_another_version(&self, what: &str) -> Failure {
+        let description = self.ask(Method::GET, "/openapi.json", None).ok();
+        let description: Option<Value> = description.and_then(|text| serde_json::from_str(&text).ok());
+        let runs = match description.as_ref().and_then(|it| it["info"]["version"].as_str()) {
+            Some(version) => format!("runs Banyan {version}"),
+            None => "does not say which Banyan it runs".to_owned(),
+        };
+        let message = format!(
+            "{} {runs}, and {what}; this is Banyan {}: use the `banyan` that the server was installed with",
+            self.url,
+            env!("CARGO_PKG_VERSION")
+        );
+        Failure::trouble("http/version", message)
+    }
+
     fn broke_off(&self, error: &dyn std::fmt::Display) -> Failure {
         Failure::trouble("http/unreachable", format!("the answer of {} broke off: {error}", self.url))
     }
+}
+
+/// Whether this build has a function.
+fn has_function(id: &str) -> bool {
+    banyan::functions().iter().any(|function| function.id == id)
 }
 
 fn cannot_be_sent(error: ureq::http::Error) -> Failure {
@@ -160,7 +182,15 @@ fn cannot_be_sent(error: ureq::http::Error) -> Failure {
 
 impl Client for Server {
     fn call(&self, id: &str, body: &[u8]) -> Result<String, Failure> {
-        self.ask(Method::POST, &format!("/v1/call/{}", in_path(id)), Some(body))
+        let answer = self.ask(Method::POST, &format!("/v1/call/{}", in_path(id)), Some(body));
+        answer.map_err(|failure| match failure.is("call/unknown_function") && has_function(id) {
+            true => self.of_another_version(&format!("it has no function `{id}`")),
+            false => failure,
+        })
+    }
+
+    fn unreadable(&self, what: &str, error: &serde_json::Error) -> Failure {
+        self.of_another_version(&format!("its answer of {what} cannot be read: {error}"))
     }
 
     fn subscribe(&self, wanted: Subscribe, until: Until) -> Result<Frames, Failure> {
@@ -195,8 +225,7 @@ impl Client for Server {
     fn import(&self, input: &mut dyn Input, mode: Mode) -> Result<ImportResponse, Failure> {
         let path = if mode == Mode::DryRun { "/v1/import?dry_run=1" } else { "/v1/import" };
         let answer = self.upload(path, input)?;
-        serde_json::from_str(&answer)
-            .map_err(|error| Failure::storage(format!("the answer of {} could not be read: {error}", self.url)))
+        serde_json::from_str(&answer).map_err(|error| self.unreadable("an import", &error))
     }
 
     fn take(&self, piece: Batch) -> Result<Taken, Failure> {

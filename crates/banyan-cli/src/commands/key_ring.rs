@@ -8,7 +8,7 @@ use serde_json::Value;
 use ureq::http::Method;
 
 use crate::args::{Globals, Target};
-use crate::client::{Server, in_path};
+use crate::client::{Client, Server, in_path};
 use crate::data_dir::data_dir;
 use crate::failure::Failure;
 
@@ -41,7 +41,7 @@ impl KeyRing {
             }
             Self::Server(server) => {
                 let answer = server.ask(Method::POST, "/v1/keys", Some(new.to_string().as_bytes()))?;
-                serde_json::from_str(&answer).map_err(unreadable)
+                serde_json::from_str(&answer).map_err(|error| server.unreadable("a new key", &error))
             }
         }
     }
@@ -57,7 +57,7 @@ impl KeyRing {
             }
             Self::Server(server) => {
                 let answer = server.ask(Method::GET, "/v1/keys", None)?;
-                serde_json::from_str(&answer).map_err(unreadable)
+                serde_json::from_str(&answer).map_err(|error| server.unreadable("the list of keys", &error))
             }
         }
     }

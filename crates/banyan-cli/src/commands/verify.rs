@@ -99,6 +99,7 @@ fn in_words(report: &Report, screen: &mut Screen) -> Result<(), Failure> {
         };
         let line = match severity {
             Severity::Damage => format!("{}: {}", screen.paint(Style::Bad, &place), one_line(reason)),
+            Severity::Newer => format!("{place}: newer: {}", one_line(reason)),
             Severity::Note => format!("{place}: note: {}", one_line(reason)),
         };
         screen.line(&line)?;
@@ -110,8 +111,15 @@ fn in_words(report: &Report, screen: &mut Screen) -> Result<(), Failure> {
         count(report.blobs, "blob"),
         size(report.bytes)
     );
-    let damage = report.findings.iter().filter(|finding| finding.severity == Severity::Damage).count();
-    let verdict = match damage {
+    let places = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
+    let verdict = match places(Severity::Damage) {
+        0 if places(Severity::Newer) > 0 => {
+            let newer = count(places(Severity::Newer) as u64, "record");
+            format!(
+                "No damage. {newer} of a newer Banyan cannot be checked by this one ({}).",
+                env!("CARGO_PKG_VERSION")
+            )
+        }
         0 => screen.paint(Style::Good, "Everything is sound."),
         damage => screen.paint(Style::Bad, &format!("{} of damage.", count(damage as u64, "place"))),
     };
@@ -122,6 +130,7 @@ fn as_json(report: &Report, steps: &[Step], repaired: bool) -> Value {
     let finding = |Finding { file, line, reason, severity }: &Finding| {
         let severity = match severity {
             Severity::Damage => "damage",
+            Severity::Newer => "newer",
             Severity::Note => "note",
         };
         json!({"file": file, "line": line, "reason": reason, "severity": severity})

@@ -21,3 +21,4 @@ mod searching;
 mod serve;
 mod stream;
 mod verify;
+mod versions;

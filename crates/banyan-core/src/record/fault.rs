@@ -36,8 +36,6 @@ pub enum FaultReason {
     NoChecksum,
     /// Its bytes are not the ones that were written.
     ChecksumDiffers,
-    /// It was written by a later version.
-    UnknownVersion(String),
     /// A field is missing, or not of the form that its type asks for.
     BadField {
         /// The record's type.
@@ -56,9 +54,6 @@ impl fmt::Display for FaultReason {
             Self::NotJson(why) => write!(f, "not a JSON object: {why}"),
             Self::NoChecksum => f.write_str("no checksum at the end of the line"),
             Self::ChecksumDiffers => f.write_str("checksum mismatch: the line is not as it was written"),
-            Self::UnknownVersion(version) => {
-                write!(f, "schema version {version} is not known here; a newer Banyan wrote this line")
-            }
             Self::BadField { type_name, field } => {
                 write!(f, "a `{type_name}` record with a missing or malformed `{field}`")
             }

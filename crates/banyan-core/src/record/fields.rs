@@ -27,6 +27,7 @@ pub(super) struct Fields<'a> {
     pub(super) revision: Option<&'a [u8]>,
     pub(super) block: Option<&'a [u8]>,
     pub(super) timestamp: Option<&'a [u8]>,
+    pub(super) needs: Option<&'a [u8]>,
     pub(super) origin: Option<Range<usize>>,
     pub(super) body: Option<Range<usize>>,
     /// Where an entry of session-manager's begins, for salvage.
@@ -109,6 +110,7 @@ impl<'a> Fields<'a> {
             b"revision" => self.revision = raw,
             b"block" => self.block = raw,
             b"timestamp" => self.timestamp = raw,
+            b"needs" => self.needs = raw,
             b"origin" => self.origin = Some(range),
             b"session_id" => self.session_id = raw,
             b"born" => self.born = raw,
@@ -197,7 +199,7 @@ fn salvage_legacy_entry(entry: &[u8]) -> Option<SalvagedWhat> {
 }
 
 /// A field's value, or only where it begins for values that may be long.
-enum FieldValue {
+pub(super) enum FieldValue {
     Is(Range<usize>),
     /// From here to the end of what was given to scan.
     From(Range<usize>),
@@ -241,7 +243,7 @@ impl<'a> Rest<'a> {
 
 /// Calls `visit` for each field of the object in `line[..end]`, beginning at its start or behind the field that ends at
 /// `from`, until it answers `None` or the text is not as expected.
-fn each_field(
+pub(super) fn each_field(
     line: &[u8],
     end: usize,
     from: usize,

@@ -6,6 +6,7 @@ use super::fault::{FaultReason, LineFault};
 use super::grew::AddOf;
 use super::head::{Head, HeadKind, body_text, without_line_feed};
 use super::legacy::{self, LegacyRecord};
+use super::newer::NewerRecord;
 use super::{
     Add, Adopted, CustomRecord, EntryPut, Envelope, Grew, LeafMoved, LeafPut, MessageRecord, PutBody, Record,
     Settled, UpdatedRecord,
@@ -27,8 +28,12 @@ pub enum StoredRecord {
     Own(Record),
     /// A record of session-manager's.
     Legacy(LegacyRecord),
+    /// A record of which nothing is left but its number and place.
+    Erased,
     /// A type that is not known here.
     Unknown(String),
+    /// A record that is not known here and may not be skipped.
+    Newer(NewerRecord),
 }
 
 /// Checks and reads a line, with or without its line feed. Blobs stay where they are.
@@ -124,6 +129,10 @@ fn whole(line: &[u8], head: Head<'_>, closing: &str) -> Result<Stored, LineFault
         }
         HeadKind::Unknown(name) => {
             return Ok(Stored { envelope, record: StoredRecord::Unknown(name.to_string()) });
+        }
+        HeadKind::Erased => return Ok(Stored { envelope, record: StoredRecord::Erased }),
+        HeadKind::Newer(newer) => {
+            return Ok(Stored { envelope, record: StoredRecord::Newer(newer.as_ref().clone()) });
         }
     };
     Ok(Stored { envelope, record: StoredRecord::Own(own) })

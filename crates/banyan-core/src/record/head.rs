@@ -13,8 +13,9 @@ use super::fault::{FaultReason, LineFault};
 use super::fields::{Fields, number, read, text, unquoted};
 use super::grew::AddOf;
 use super::legacy::{self, LegacyEntryHead, LegacyHead};
+use super::newer::{NewerRecord, UnknownForm, named_content};
 use super::{Attached, Begun, Created, Detached, Envelope, MetaPut, MetaSet, SCHEMA_VERSION, StatusSet, time};
-use crate::blobs::BlobRef;
+use crate::blobs::{BlobRef, Encoding};
 use crate::hex;
 use crate::node_kind::NodeKind;
 
@@ -29,8 +30,10 @@ pub struct Head<'a> {
     pub origin: Option<Range<usize>>,
     /// Where in the line the body stands: a message, custom data, or the adds of a `grew`.
     pub body: Option<Range<usize>>,
-    /// What of the body is stored elsewhere.
+    /// What of the body is stored elsewhere. Of a record that is not known here: all content that it may name.
     pub blobs: Vec<BlobRef>,
+    /// The record's content was erased: what is left of the body says nothing.
+    pub erased: bool,
 }
 
 /// The type of a line and its fields.
@@ -71,8 +74,12 @@ pub enum HeadKind<'a> {
     LeafPut { entry_id: Option<Cow<'a, str>> },
     /// A line of session-manager's.
     Legacy(Box<LegacyHead>),
+    /// An attachment was put, and erased.
+    Erased,
     /// A type that is not known here, which is kept and skipped.
     Unknown(Cow<'a, str>),
+    /// A record that is not known here and may not be skipped.
+    Newer(Box<NewerRecord>),
 }
 
 /// A `grew` line in sum.
@@ -110,6 +117,7 @@ impl<'a> Head<'a> {
         }
         match crc::check(line) {
             Check::Holds(covered) => Self::from_fields(line, covered, ""),
+            Check::Erased(covered) => Self::from_erased(line, covered),
             Check::Differs => Err(damaged(line, FaultReason::ChecksumDiffers)),
             Check::Missing => Err(damaged(line, FaultReason::NoChecksum)),
         }
@@ -146,31 +154,83 @@ impl<'a> Head<'a> {
             .map_err(|reason| LineFault { reason, salvage: fields.salvage(line) })
     }
 
+    /// Reads a line whose content was erased. It is as long as it was: white space stands for the rest of it.
+    fn from_erased(line: &'a [u8], covered: usize) -> Result<Self, LineFault> {
+        let covered = line[..covered].trim_ascii_end().len();
+        let fields = Fields::scan(line, covered);
+        if fields.type_name == Some(b"\"attached\"") {
+            let envelope = Some(envelope_of(&fields).map_err(|field| damaged_field(line, &fields, field))?);
+            let kind = HeadKind::Erased;
+            return Ok(Self { envelope, kind, origin: None, body: None, blobs: Vec::new(), erased: true });
+        }
+        Ok(Self { erased: true, ..Self::from_fields(line, covered, "")? })
+    }
+
+    fn newer(line: &'a [u8], fields: &Fields<'a>, unknown: UnknownForm) -> Self {
+        let newer = NewerRecord {
+            unknown,
+            needs: fields.needs.and_then(text).map(Cow::into_owned),
+            salvage: fields.salvage(line),
+        };
+        Self {
+            envelope: envelope_of(fields).ok(),
+            kind: HeadKind::Newer(Box::new(newer)),
+            origin: None,
+            body: None,
+            blobs: content_named_in(line),
+            erased: false,
+        }
+    }
+
     fn read_fields(line: &'a [u8], fields: &Fields<'a>, closing: &str) -> Result<Self, FaultReason> {
         let version = fields.version.unwrap_or_default();
         if number(version) != Some(u64::from(SCHEMA_VERSION)) {
-            return Err(FaultReason::UnknownVersion(String::from_utf8_lossy(version).into_owned()));
+            if !closing.is_empty() {
+                return Err(FaultReason::NoChecksum);
+            }
+            let version = String::from_utf8_lossy(version).into_owned();
+            return Ok(Self::newer(line, fields, UnknownForm::SchemaVersion(version)));
         }
         let type_name = fields.type_name.and_then(text).ok_or_else(|| bad("?", "type"))?;
         let bad = |field| bad(&type_name, field);
-        let envelope = Envelope {
-            seq: Seq(fields.seq.and_then(number).ok_or_else(|| bad("seq"))?),
-            time_ms: fields.time.and_then(unquoted).and_then(time::from_text).ok_or_else(|| bad("time"))?,
-            commit: fields.commit.and_then(unquoted).and_then(commit).ok_or_else(|| bad("commit"))?,
-        };
-        let blobs = match fields.blobs {
-            Some(raw) => read(raw).ok_or_else(|| bad("blobs"))?,
-            None => Vec::new(),
-        };
+        let envelope = envelope_of(fields).map_err(bad)?;
         let kind = kind(line, fields, &type_name, envelope, closing).map_err(bad)?;
+        let blobs = match (&kind, fields.blobs) {
+            (HeadKind::Unknown(name), _) if fields.needs.is_some() => {
+                return Ok(Self::newer(line, fields, UnknownForm::Type(name.to_string())));
+            }
+            (HeadKind::Unknown(_), _) => content_named_in(line),
+            (_, Some(raw)) => read(raw).ok_or_else(|| bad("blobs"))?,
+            (_, None) => Vec::new(),
+        };
         Ok(Self {
             envelope: Some(envelope),
             kind,
             origin: fields.origin.clone(),
             body: fields.body.clone(),
             blobs,
+            erased: false,
         })
     }
+}
+
+fn envelope_of(fields: &Fields<'_>) -> Result<Envelope, &'static str> {
+    Ok(Envelope {
+        seq: Seq(fields.seq.and_then(number).ok_or("seq")?),
+        time_ms: fields.time.and_then(unquoted).and_then(time::from_text).ok_or("time")?,
+        commit: fields.commit.and_then(unquoted).and_then(commit).ok_or("commit")?,
+    })
+}
+
+fn damaged_field(line: &[u8], fields: &Fields<'_>, field: &'static str) -> LineFault {
+    LineFault { reason: bad("attached", field), salvage: fields.salvage(line) }
+}
+
+/// Content that a line may name, as what its record uses.
+fn content_named_in(line: &[u8]) -> Vec<BlobRef> {
+    let used =
+        |hash: &str| BlobRef { pointer: String::new(), hash: hash.to_owned(), len: 0, encoding: Encoding::Text };
+    named_content(line).map(used).collect()
 }
 
 /// The body of a line as it stands there: the JSON of the message or of the custom data, without its blobs.
@@ -189,7 +249,7 @@ pub fn plain_message(line: &[u8]) -> Option<&str> {
     let from = Fields::plain_message(line)?;
     match crc::check(line) {
         Check::Holds(covered) => std::str::from_utf8(line.get(from..covered)?).ok(),
-        Check::Differs | Check::Missing => None,
+        Check::Erased(_) | Check::Differs | Check::Missing => None,
     }
 }
 
@@ -230,7 +290,7 @@ pub(super) fn without_line_feed(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\n").unwrap_or(line)
 }
 
-fn is_ours(line: &[u8]) -> bool {
+pub(super) fn is_ours(line: &[u8]) -> bool {
     line.starts_with(b"{\"schema_version\":")
 }
 

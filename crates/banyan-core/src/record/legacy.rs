@@ -160,7 +160,14 @@ fn read_head(text: &str) -> serde_json::Result<Head<'static>> {
             (LegacyHead::Append(entry, meta()?), origin, Some(body))
         }
     };
-    Ok(Head { envelope: None, kind: HeadKind::Legacy(Box::new(legacy)), origin, body, blobs: Vec::new() })
+    Ok(Head {
+        envelope: None,
+        kind: HeadKind::Legacy(Box::new(legacy)),
+        origin,
+        body,
+        blobs: Vec::new(),
+        erased: false,
+    })
 }
 
 type EntryHead = (LegacyEntryHead, Option<Range<usize>>, Range<usize>);

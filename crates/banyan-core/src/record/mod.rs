@@ -6,6 +6,7 @@
 
 #![allow(clippy::result_large_err, reason = "a head is as large as a fault, so boxing faults would save nothing")]
 
+mod blank;
 mod bodies;
 mod crc;
 mod encode;
@@ -15,6 +16,7 @@ mod full;
 mod grew;
 mod head;
 mod legacy;
+mod newer;
 mod put;
 mod time;
 mod written;
@@ -28,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::blobs::BlobRef;
 use crate::born::Born;
 
+pub use blank::{NotBlanked, blank};
 pub use bodies::whole_body;
 pub use encode::{Spots, encode, seal};
 pub use fault::{FaultReason, LineFault, MetadataEffect, Salvaged, SalvagedWhat};
@@ -35,6 +38,8 @@ pub use full::{Stored, StoredRecord, parse_full, parse_full_open};
 pub use grew::{AddPlace, close_grew, encode_add, open_grew};
 pub use head::{GrewHead, Head, HeadKind, body_text, holds_kept_record, is_kept_record, plain_message};
 pub use legacy::{LegacyEntryHead, LegacyHead, LegacyRecord};
+pub(crate) use newer::needed;
+pub use newer::{NewerRecord, UnknownForm, named_content};
 pub use put::{Begun, EntryPut, LeafPut, MetaPut, PutBody};
 
 /// The version that every line says first.
@@ -290,5 +295,7 @@ impl Record {
     }
 }
 
+#[cfg(test)]
+mod blank_tests;
 #[cfg(test)]
 mod tests;

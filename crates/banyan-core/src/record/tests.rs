@@ -12,7 +12,7 @@ use crate::testing::{object, user};
 
 const TIME: i64 = 1_794_774_600_123;
 
-fn line_of(record: &Record) -> Vec<u8> {
+pub(super) fn line_of(record: &Record) -> Vec<u8> {
     let mut line = Vec::new();
     encode(record, Seq(3), TIME, &mut line);
     seal(&mut line, 0, CommitNo(0xabc));
@@ -47,7 +47,7 @@ fn entry_put() -> Record {
     })
 }
 
-fn one_of_each() -> Vec<Record> {
+pub(super) fn one_of_each() -> Vec<Record> {
     let blob = BlobRef { pointer: "/a".into(), hash: "00".into(), len: 9, encoding: Encoding::Base64 };
     let base = Base {
         session_id: "s_0".into(),
@@ -239,11 +239,42 @@ fn a_type_that_is_not_known_is_kept() {
 }
 
 #[test]
-fn a_line_of_a_later_version_is_told() {
-    let mut line = br#"{"schema_version":2,"seq":3"#.to_vec();
+fn a_line_of_a_later_version_is_newer_and_no_damage_and_keeps_what_it_may_use() {
+    let hash = "ab".repeat(32);
+    let mut line = br#"{"schema_version":2,"seq":3,"time":"2026-11-15T20:30:00.123Z","commit":"00000000000a","type":"message","needs":"0.9.0","entry_id":"e_1","parent_id":null,"role":"user","at":""#.to_vec();
+    line.extend_from_slice(hash.as_bytes());
+    line.push(b'"');
     let tail = crc::tail(&line);
     line.extend_from_slice(&tail);
-    assert_eq!(Head::parse(&line).unwrap_err().reason, FaultReason::UnknownVersion("2".into()));
+    let head = Head::parse(&line).unwrap();
+    assert_eq!(head.envelope, Some(Envelope { seq: Seq(3), time_ms: TIME, commit: CommitNo(10) }));
+    assert_eq!(head.blobs.iter().map(|blob| blob.hash.clone()).collect::<Vec<_>>(), [hash]);
+    let what = SalvagedWhat::Entry { entry_id: "e_1".into(), parent_id: None, kind: crate::NodeKind::User };
+    let newer = NewerRecord {
+        unknown: UnknownForm::SchemaVersion("2".into()),
+        needs: Some("0.9.0".into()),
+        salvage: Some(Salvaged { seq: Some(Seq(3)), time_ms: Some(TIME), what }),
+    };
+    assert!(!newer.may_set_metadata());
+    assert_eq!(head.kind, HeadKind::Newer(Box::new(newer)));
+    // A version that changed by itself is damage.
+    let damaged = String::from_utf8(line).unwrap().replacen(":2,", ":3,", 1);
+    assert_eq!(Head::parse(damaged.as_bytes()).unwrap_err().reason, FaultReason::ChecksumDiffers);
+}
+
+#[test]
+fn a_type_that_is_not_known_is_newer_if_it_names_the_version_that_it_needs() {
+    let begins =
+        r#"{"schema_version":1,"seq":3,"time":"2026-11-15T20:30:00.123Z","commit":"00000000000a","type":"novel""#;
+    for (needs, understood_by) in [(r#","needs":"1.2.3""#, Some("1.2.3")), (r#","needs":true"#, None)] {
+        let mut line = format!(r#"{begins}{needs},"x":{{"message":1}}"#).into_bytes();
+        let tail = crc::tail(&line);
+        line.extend_from_slice(&tail);
+        let HeadKind::Newer(newer) = Head::parse(&line).unwrap().kind else { panic!("it is newer") };
+        assert_eq!(newer.unknown, UnknownForm::Type("novel".into()));
+        assert_eq!(newer.needs.as_deref(), understood_by);
+        assert!(newer.may_set_metadata());
+    }
 }
 
 #[test]

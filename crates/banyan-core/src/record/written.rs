@@ -64,6 +64,7 @@ impl<'a> Head<'a> {
             origin: spots.origin.clone(),
             body: spots.body.clone(),
             blobs: record.blobs().unwrap_or_default().to_vec(),
+            erased: false,
         })
     }
 }

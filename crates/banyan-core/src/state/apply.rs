@@ -15,9 +15,12 @@ impl SessionState {
         let place = Place { source: SourceIx::OWN, offset, len };
         self.forget_open_line();
         let Some(envelope) = head.envelope else {
-            if let HeadKind::Legacy(legacy) = &head.kind {
-                self.apply_legacy(legacy, head, place, &mut faults);
+            match &head.kind {
+                HeadKind::Legacy(legacy) => self.apply_legacy(legacy, head, place, &mut faults),
+                HeadKind::Newer(newer) => self.apply_newer(newer, self.next_seq, place, &mut faults),
+                _ => {}
             }
+            self.keep_certain(&mut faults);
             self.next_seq = self.next_seq.saturating_add(1);
             self.slack = 0;
             return faults;
@@ -27,6 +30,7 @@ impl SessionState {
         }
         self.begin_unless_begun(head, envelope, &mut faults);
         self.apply_own(head, envelope, place, &mut faults);
+        self.keep_certain(&mut faults);
         faults
     }
 
@@ -36,10 +40,15 @@ impl SessionState {
         if self.relink {
             self.relink(&mut faults);
         }
+        if !self.exists && self.newer.is_some() {
+            // Such a file is no leftover: a newer Banyan knows what it is.
+            self.make_up_meta();
+        }
         if !self.exists && !self.importing && self.damaged_lines > 0 && !self.nodes.is_empty() {
             self.make_up_meta();
             faults.push(StateFault::NoBeginning);
         }
+        self.keep_certain(&mut faults);
         faults
     }
 
@@ -63,8 +72,8 @@ impl SessionState {
 
     fn begin_unless_begun(&mut self, head: &Head<'_>, envelope: Envelope, faults: &mut Vec<StateFault>) {
         let may_come_before = |kind: &HeadKind<'_>| {
-            use HeadKind::{Begun, Created, EntryPut, LeafPut, MetaPut};
-            matches!(kind, Created(_) | Begun(_) | MetaPut(_) | EntryPut(_) | LeafPut { .. })
+            use HeadKind::{Begun, Created, EntryPut, LeafPut, MetaPut, Newer};
+            matches!(kind, Created(_) | Begun(_) | MetaPut(_) | EntryPut(_) | LeafPut { .. } | Newer(_))
         };
         if self.exists || may_come_before(&head.kind) {
             return;
@@ -149,7 +158,8 @@ impl SessionState {
             HeadKind::MetaPut(put) => self.put_meta(&put.meta, seq, place),
             HeadKind::EntryPut(entry) => self.put_entry(entry, head, seq, place, faults),
             HeadKind::LeafPut { entry_id } => self.put_leaf(entry_id.as_deref(), seq, place),
-            HeadKind::Unknown(_) | HeadKind::Legacy(_) => {}
+            HeadKind::Newer(newer) => self.apply_newer(newer, seq, place, faults),
+            HeadKind::Erased | HeadKind::Unknown(_) | HeadKind::Legacy(_) => {}
         }
     }
 

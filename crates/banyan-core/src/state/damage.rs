@@ -29,7 +29,7 @@ impl SessionState {
         faults
     }
 
-    fn apply_salvaged(&mut self, salvaged: &Salvaged, place: Place, faults: &mut Vec<StateFault>) {
+    pub(super) fn apply_salvaged(&mut self, salvaged: &Salvaged, place: Place, faults: &mut Vec<StateFault>) {
         let time_ms = salvaged.time_ms.unwrap_or(self.meta.updated_at);
         match &salvaged.what {
             SalvagedWhat::Created { session_id: _, born, base } => {

@@ -11,6 +11,8 @@ use crate::record::FaultReason;
 pub enum StateFault {
     /// A line is set aside.
     Damaged(FaultReason),
+    /// A record of a newer Banyan; what it is and what is needed. It is no damage.
+    Newer(String),
     /// Records are missing.
     Gap {
         /// The number that should have come.
@@ -54,6 +56,7 @@ impl fmt::Display for StateFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Damaged(reason) => reason.fmt(f),
+            Self::Newer(what) => f.write_str(what),
             Self::Gap { expected, found } => {
                 write!(f, "records are missing: number {expected} should come, and {found} does")
             }

@@ -55,6 +55,7 @@ impl SessionState {
             fork.inherit(state, ix, base, &ids, &mut sources);
         }
         fork.inherited = fork.nodes.len() as u32;
+        fork.inherit_newer(state, base.seq.0);
         fork.path = (0..fork.inherited).map(NodeIx).collect();
         fork.leaf = fork.path.last().copied();
         Ok(fork)

@@ -11,6 +11,7 @@ mod glimpse;
 mod growing;
 mod history;
 mod legacy;
+mod newer;
 mod node;
 mod put;
 mod snapshot;
@@ -31,6 +32,7 @@ pub use fork::ForkFault;
 pub use glimpse::{Glimpse, Glimpsed};
 pub use growing::{Growing, LiveAdd, OpenLine, Written, extend_text};
 pub use history::{BodyAt, BodyParts};
+pub use newer::Newer;
 pub use node::{Node, NodeIx, Place, Source, SourceIx};
 
 /// A session without its bodies.
@@ -74,6 +76,7 @@ pub struct SessionState {
     /// A legacy leaf was set and no meta has followed yet.
     legacy_leaf_pending: bool,
     inherited: u32,
+    newer: Option<Box<Newer>>,
 }
 
 impl SessionState {
@@ -120,6 +123,7 @@ impl SessionState {
             importing: false,
             legacy_leaf_pending: false,
             inherited: 0,
+            newer: None,
         }
     }
 
@@ -129,8 +133,10 @@ impl SessionState {
     }
 
     /// True while an import has put a part of the session. If nobody is at it any more, the part is of no use.
+    ///
+    /// False if the part has a record that is not understood: it may end the import.
     pub fn is_importing(&self) -> bool {
-        self.importing
+        self.importing && self.newer.is_none()
     }
 
     /// The session's id.

@@ -22,7 +22,7 @@ use wire::{Reader, Writer};
 
 /// What a snapshot begins with. Its number is raised when the form changes, and whenever the same records would make
 /// another state than before.
-const FORM: &[u8; 16] = b"banyan state 02\n";
+const FORM: &[u8; 16] = b"banyan state 03\n";
 
 impl SessionState {
     /// Appends the state's snapshot. The growing entry's message is not in it, nor that its line is open: take it where
@@ -79,6 +79,8 @@ impl SessionState {
             importing: _,
             legacy_leaf_pending,
             inherited,
+            // Nor does one that a newer Banyan wrote to.
+            newer: _,
         } = self;
         out.text(session_id.as_str());
         out.json(meta.as_ref());

@@ -104,7 +104,8 @@ impl Shared {
         }
         let reuse = {
             let mut upkeep = self.upkeep();
-            let wanted = self.options.background && upkeep.ready.is_none() && !upkeep.stop;
+            let may_be_reused = self.options.background && upkeep.reuse_forbidden == 0;
+            let wanted = may_be_reused && upkeep.ready.is_none() && !upkeep.stop;
             (wanted && sealed.size >= upkeep.next_size).then(|| {
                 upkeep.next_id += 1;
                 upkeep.next_id - 1

@@ -24,6 +24,8 @@ pub(crate) enum Item {
     Commit(Queued),
     /// Flush whatever was written without a flush.
     Flush(Box<dyn FnOnce(Result<(), LogError>) + Send>),
+    /// Flush, and end the segment, so that the next checkpoint drops it.
+    EndSegment(Box<dyn FnOnce(Result<(), LogError>) + Send>),
 }
 
 /// A commit with its files found.
@@ -147,6 +149,12 @@ impl Committer {
         }
         self.settle();
         self.shared.finisher.end();
+        self.end_segment();
+        self.shared.upkeep().stop = true;
+        self.shared.wanted.notify_all();
+    }
+
+    fn end_segment(&mut self) {
         if let Some(segment) = self.segment.take() {
             self.shared.seal(Sealed {
                 segment: segment.id,
@@ -155,8 +163,6 @@ impl Committer {
                 damaged: false,
             });
         }
-        self.shared.upkeep().stop = true;
-        self.shared.wanted.notify_all();
     }
 
     fn next_items(&self) -> Option<Vec<Item>> {
@@ -178,6 +184,7 @@ impl Committer {
     fn work(&mut self, items: &mut VecDeque<Item>) {
         let mut batch = Vec::new();
         let mut flushes = Vec::new();
+        let mut end_segment = None;
         let mut size = 0;
         while let Some(item) = items.pop_front() {
             match item {
@@ -186,13 +193,24 @@ impl Committer {
                     batch.push(queued);
                 }
                 Item::Flush(done) => flushes.push(done),
+                Item::EndSegment(done) => end_segment = Some(done),
             }
-            if size > BATCH || !flushes.is_empty() {
+            if size > BATCH || !flushes.is_empty() || end_segment.is_some() {
                 break;
             }
         }
-        let synced = self.shared.options.durability == Durability::Synced || !flushes.is_empty();
+        if batch.is_empty() && flushes.is_empty() && self.segment.is_none() {
+            end_segment.into_iter().for_each(|done| done(self.shared.healthy()));
+            return;
+        }
+        let is_asked = !flushes.is_empty() || end_segment.is_some();
+        let synced = self.shared.options.durability == Durability::Synced || is_asked;
         let outcome = self.commit(batch, size, synced);
+        if let Some(done) = end_segment {
+            self.settle();
+            self.end_segment();
+            done(outcome.clone());
+        }
         if !flushes.is_empty() {
             self.settle();
         }

@@ -36,6 +36,13 @@ pub enum FileDamage {
         /// Why.
         reason: String,
     },
+    /// It has records of a newer Banyan. It is no damage.
+    Newer {
+        /// What is not known here.
+        reason: String,
+        /// Which Banyan is needed.
+        needed: String,
+    },
 }
 
 impl FileDamage {
@@ -46,6 +53,7 @@ impl FileDamage {
             Self::Short { registered, found } => format!("has {found} bytes and had {registered}"),
             Self::Replaced => "was replaced: it begins with another line than it did".to_owned(),
             Self::Unreadable { reason } => format!("cannot be read: {reason}"),
+            Self::Newer { reason, .. } => format!("has records of a newer Banyan ({reason})"),
         }
     }
 
@@ -62,6 +70,7 @@ impl FileDamage {
             Self::Replaced => format!(
                 "put its own file back, or stop the server and run `banyan verify --repair --accept {id}` to go on with this one"
             ),
+            Self::Newer { needed, .. } => format!("write to it with {needed}"),
             Self::Unreadable { .. } => "make the file readable and open the store again".to_owned(),
         }
     }
@@ -230,6 +239,16 @@ impl FsLog {
     /// Makes a session read-only whose file cannot be read.
     pub fn close_unreadable(&self, session: &SessionId, reason: String) {
         self.shared.damaged.put(layout::session(self.shared.naming, session), FileDamage::Unreadable { reason });
+    }
+
+    /// Makes a session read-only that has records of a newer Banyan.
+    pub fn close_newer(&self, session: &SessionId, reason: String, needed: String) {
+        self.shared.damaged.put(layout::session(self.shared.naming, session), FileDamage::Newer { reason, needed });
+    }
+
+    /// Fails for a session that must not be written to.
+    pub fn refuse_writes(&self, session: &SessionId) -> Result<(), LogError> {
+        self.shared.damaged.refuse(&layout::session(self.shared.naming, session))
     }
 
     /// The first line of a fork, as the register has it.

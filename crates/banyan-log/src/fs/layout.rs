@@ -17,6 +17,8 @@ pub(crate) const REGISTER: &str = ".banyan/files";
 pub(crate) const DAMAGE: &str = ".banyan/damage.log";
 /// Where repairs keep what they replace.
 pub(crate) const ASIDE: &str = ".banyan/aside";
+/// A line that is being written over another.
+pub(crate) const ERASE: &str = ".banyan/erase";
 pub(crate) const JOURNAL: &str = ".banyan/journal";
 pub(crate) const BLOBS: &str = ".banyan/blobs";
 pub(crate) const BASES: &str = ".banyan/bases";

@@ -349,6 +349,21 @@ impl LazyFile {
         file.sync()
     }
 
+    /// Writes over bytes that are in the file, durably.
+    pub(crate) fn overwrite(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let _io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.lock();
+        let in_file = !inner.gone && offset + bytes.len() as u64 <= inner.written;
+        drop(inner);
+        match self.fds.get(&self.path)?.filter(|_| in_file) {
+            Some(file) => {
+                file.write_at(offset, bytes)?;
+                file.sync()
+            }
+            None => Err(io::Error::other("the line is not in its file")),
+        }
+    }
+
     /// Writes what is in memory to the file. Returns true when there was anything to write.
     pub(crate) fn write_out(&self) -> io::Result<bool> {
         let _io = self.io.lock().unwrap_or_else(PoisonError::into_inner);

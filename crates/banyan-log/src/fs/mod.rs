@@ -9,6 +9,7 @@ mod checked_line;
 mod checkpoint;
 mod committer;
 mod damage_log;
+mod erase;
 mod fds;
 mod file_check;
 mod files;
@@ -128,6 +129,7 @@ impl FsLog {
         let fds = Arc::new(Fds::new(Arc::clone(&disk), options.open_files));
         let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock, directory, naming));
         shared.open_register(&mut said)?;
+        shared.finish_erasing()?;
         let mut recovered = recovery::recover(&shared)?;
         recovered.warnings.splice(..0, said.warnings);
         recovered.notes = said.notes;

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use banyan_core::record::{Head, HeadKind, LegacyHead, SalvagedWhat};
+use banyan_core::record::{Head, HeadKind, LegacyHead, Salvaged, SalvagedWhat};
 use banyan_model::SessionId;
 
 use super::lazy_file::LazyFile;
@@ -96,10 +96,15 @@ pub(crate) fn session_named_in(line: &[u8]) -> Option<SessionId> {
             LegacyHead::Meta(meta) | LegacyHead::Append(_, meta) => Some(meta.session_id),
             LegacyHead::Entry(_) | LegacyHead::Leaf(_) | LegacyHead::Commit(_) => None,
         },
+        Ok(Head { kind: HeadKind::Newer(newer), .. }) => salvaged_id(newer.salvage),
         Ok(_) => None,
-        Err(fault) => match fault.salvage.map(|salvaged| salvaged.what) {
-            Some(SalvagedWhat::Created { session_id, .. }) => session_id,
-            _ => None,
-        },
+        Err(fault) => salvaged_id(fault.salvage),
+    }
+}
+
+fn salvaged_id(salvage: Option<Salvaged>) -> Option<SessionId> {
+    match salvage?.what {
+        SalvagedWhat::Created { session_id, .. } => session_id,
+        _ => None,
     }
 }

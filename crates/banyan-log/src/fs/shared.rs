@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) register_is_new: AtomicBool,
     pub(crate) damaged: DamagedFiles,
     journal: Mutex<Option<(u64, Arc<LazyFile>)>>,
+    /// Held while a line is blanked.
+    pub(crate) erasing: Mutex<()>,
     /// Given back when the log is closed, or else when the last of its threads has ended.
     pub(crate) lock: Mutex<Option<LockGuard>>,
     /// What was committed and waits to be told.
@@ -83,6 +85,8 @@ pub(crate) struct Upkeep {
     pub(crate) ready: Option<Segment>,
     pub(crate) next_id: u64,
     pub(crate) next_size: u64,
+    /// Above 0, files of segments are removed and not used again.
+    pub(crate) reuse_forbidden: u32,
     /// Why the last checkpoint could not be done.
     pub(crate) trouble: Option<LogError>,
     pub(crate) stop: bool,
@@ -107,6 +111,7 @@ impl Shared {
             ready: None,
             next_id: 1,
             next_size: options.first_segment,
+            reuse_forbidden: 0,
             trouble: None,
             stop: false,
         };
@@ -131,6 +136,7 @@ impl Shared {
             register_is_new: AtomicBool::new(false),
             damaged: DamagedFiles::default(),
             journal: Mutex::default(),
+            erasing: Mutex::default(),
             lock: Mutex::new(Some(lock)),
             finisher: Finisher::default(),
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use banyan_server::{Keys, Limits, NewKey, Settings};
+use banyan_server::{KeyStore, Limits, NewKey, Settings};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -42,7 +42,7 @@ async fn used(server: &Server, headers: &str, budget: &str) -> usize {
 
 /// Two keys, as header lines.
 async fn two_keys(server: &Server) -> [String; 2] {
-    let keys = Keys::open(server.data()).unwrap();
+    let keys = KeyStore::open(server.data());
     let made = ["greedy", "modest"].map(|name| {
         let (_, key) = keys.create(NewKey { name: name.to_owned(), ..NewKey::default() }, 1).unwrap();
         format!("authorization: Bearer {key}\r\n")

@@ -206,7 +206,9 @@ impl Touched {
             | HeadKind::Attached(_)
             | HeadKind::Detached(_)
             | HeadKind::Begun(_)
-            | HeadKind::Unknown(_) => {}
+            | HeadKind::Erased
+            | HeadKind::Unknown(_)
+            | HeadKind::Newer(_) => {}
         }
     }
 }
