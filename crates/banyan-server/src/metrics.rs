@@ -47,6 +47,7 @@ pub(crate) struct Metrics {
     head: Gauge,
     searchable: Gauge,
     poisoned: Gauge,
+    damaged: Gauge,
     keys: Gauge,
 }
 
@@ -100,6 +101,7 @@ impl Metrics {
             head: Gauge::default(),
             searchable: Gauge::default(),
             poisoned: Gauge::default(),
+            damaged: Gauge::default(),
             keys: Gauge::default(),
         };
         metrics.register();
@@ -154,6 +156,11 @@ impl Metrics {
         let about = "The number of the last commit that searches find; 0 while the index is made";
         to.register("search_commits", about, self.searchable.clone());
         to.register("poisoned", "1 when writing has stopped until the next start", self.poisoned.clone());
+        to.register(
+            "damaged_entries",
+            "Entries with damaged content met since the start; each is logged once",
+            self.damaged.clone(),
+        );
         to.register("keys", "Keys that the server knows", self.keys.clone());
     }
 
@@ -174,6 +181,7 @@ pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result
     metrics.head.set(i64::try_from(app.store.head().0).unwrap_or(i64::MAX));
     metrics.searchable.set(i64::try_from(app.store.searchable().0).unwrap_or(i64::MAX));
     metrics.poisoned.set(app.store.poisoned().is_some().into());
+    metrics.damaged.set(i64::try_from(app.store.damaged_entries()).unwrap_or(i64::MAX));
     metrics.subscriptions.set(i64::try_from(app.subscriptions.taken()).unwrap_or(i64::MAX));
     metrics.keys.set(i64::try_from(app.keys.all().len()).unwrap_or(i64::MAX));
     let mut page = String::new();

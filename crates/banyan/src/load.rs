@@ -12,6 +12,7 @@ use banyan_model::{Error, SessionId};
 
 use crate::access::Access;
 use crate::bodies::{Body, Wanted};
+use crate::file_damage::REGISTERED_BEGINNING;
 use crate::sessions::{Loaded, Session};
 use crate::store::{Purpose, Store};
 
@@ -102,6 +103,7 @@ impl Store {
         *loaded = if read.state.exists() {
             self.notice(&session.id, &read).map_err(|error| Error::storage(error.to_string()))?;
             session.set_image_covers(read.scanned.len);
+            self.note_loaded_damage(&read.state);
             self.sessions.weigh(session, read.state.nodes().len());
             Loaded::Present(Box::new(read.state))
         } else {
@@ -156,10 +158,7 @@ impl Store {
             let known =
                 if offset == 0 && matches!(at, At::Live(_)) { self.registered_beginning(id, line) } else { None };
             if known.is_some() {
-                faults.push((
-                    number,
-                    "the line is damaged; the register of files has it, and it was used".to_owned(),
-                ));
+                faults.push((number, REGISTERED_BEGINNING.to_owned()));
             }
             let line = known.as_deref().unwrap_or(line);
             let state = state.get_or_insert_with(|| match base_in(line) {

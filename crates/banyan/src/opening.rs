@@ -8,6 +8,7 @@ use banyan_log::disk::{Disk, MemDisk, OsDisk};
 use banyan_log::{FsLog, LogError, Recovered, SessionLog};
 use banyan_model::Error;
 
+use crate::damage::DamagedEntries;
 use crate::hub::Hub;
 use crate::recent::Recent;
 use crate::search::{Home, Search};
@@ -83,6 +84,7 @@ impl Store {
             catalogue,
             sessions: Sessions::new(options.cached_sessions, options.cached_entries),
             recent: Recent::new(options.cached_bytes),
+            damaged: DamagedEntries::default(),
             hub: Arc::new(Hub::default()),
             leaf_watches: Arc::default(),
             tokens: Tokens::default(),

@@ -8,7 +8,7 @@ use banyan_core::Born;
 use banyan_core::event::Narrator;
 use banyan_core::filter;
 use banyan_core::record::{self, Envelope, Grew, Head, Record, StoredRecord};
-use banyan_core::state::{Place, SessionState, SourceIx};
+use banyan_core::state::{Line, Place, SessionState, SourceIx};
 use banyan_index::Listing;
 use banyan_log::{At, JournalEntry, JournalKind, Replay, SessionLog};
 use banyan_model::{
@@ -188,7 +188,9 @@ impl Store {
                 JournalKind::Removed(tombstone) => events.extend(deleted(entry, tombstone)),
                 JournalKind::Lines { offset, len } if reached.has_lines_of(entry)? => {
                     let place = Place { source: SourceIx::OWN, offset: *offset, len: *len };
-                    events.extend(self.tell_range(&entry.session, entry.born, place)?);
+                    let told = self.tell_range(&entry.session, entry.born, place)?;
+                    // A line of another commit is not what was written there.
+                    events.extend(told.into_iter().filter(|event| event.position.commit == entry.commit));
                 }
                 JournalKind::Addition { offset, index } if reached.has_lines_of(entry)? => {
                     let known = |line: &Additions| line.begin_with(entry.born, *offset, *index);
@@ -324,9 +326,11 @@ impl Store {
             return Ok(Narrator::of(state).with_status(status));
         }
         let mut narrator = Narrator::new(state.session_id().clone()).with_status(status);
-        for place in state.metas_before(seq) {
+        for Line { place, seq } in state.metas_before(seq) {
             let line = self.log.read(At::Live(state.session_id()), place.offset, place.len as usize)?;
-            if let Ok(stored) = record::parse_full(&line) {
+            if let Ok(stored) = record::parse_full(&line)
+                && stored.envelope.is_none_or(|envelope| envelope.seq == seq)
+            {
                 narrator.learn(&stored.record);
             }
         }

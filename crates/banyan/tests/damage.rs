@@ -3,6 +3,7 @@
 mod damage {
     mod beside;
     mod files;
+    mod holes;
     mod log;
     mod lost_files;
     mod session;

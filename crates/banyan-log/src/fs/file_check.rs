@@ -185,6 +185,17 @@ impl FsLog {
         contents.files.get(&layout::session(session))?.begins.clone()
     }
 
+    /// Writes the beginning of a session's file again, in place. What was there is copied to `.banyan/aside` first. The session
+    /// must not be in use.
+    pub fn restore_beginning(&self, session: &SessionId, begins: &[u8]) -> Result<(), LogError> {
+        let path = layout::session(session);
+        let restoring = || LogError::io(format!("restoring the first line of {path}"));
+        let Some(file) = self.shared.disk.open(&path).map_err(restoring())? else { return Ok(()) };
+        self.copy_aside(session)?;
+        file.write_at(0, begins).map_err(restoring())?;
+        file.sync().map_err(restoring())
+    }
+
     /// Accepts a session's file as it is now: what it had beyond that is given up.
     pub fn accept_file(&self, session: &SessionId) -> Result<(), LogError> {
         let path = layout::session(session);
