@@ -12,6 +12,7 @@ use banyan_model::{
     Revision, Seq, SessionEntry,
 };
 
+use crate::expected::Expected;
 use crate::store::Store;
 
 /// Where to find what an entry says.
@@ -62,13 +63,6 @@ pub(crate) struct Spelled<'a> {
     pub(crate) origin: Option<Cow<'a, str>>,
 }
 
-/// The record that should stand at a place.
-pub(crate) struct Expected<'a> {
-    entry_id: &'a EntryId,
-    source: Option<&'a Source>,
-    seq: Seq,
-}
-
 /// Lines that were read, as parts of longer stretches.
 struct Lines {
     stretches: Vec<Vec<u8>>,
@@ -76,23 +70,6 @@ struct Lines {
     places: Vec<(usize, Range<usize>)>,
     /// How many were taken.
     taken: usize,
-}
-
-impl<'a> Expected<'a> {
-    pub(crate) fn of(sources: &'a [Source], wanted: &'a Wanted, line: Line) -> Self {
-        let source = sources.get(usize::from(line.place.source.0));
-        Self { entry_id: &wanted.entry_id, source, seq: line.seq }
-    }
-
-    /// True for a record with this number, about this entry. Lines of session-manager have no number.
-    pub(crate) fn is(&self, seq: Option<Seq>, entry_id: Option<&str>) -> bool {
-        let is_named = || Some(self.source?.names(self.entry_id, entry_id?));
-        seq.is_none_or(|seq| seq == self.seq) && is_named() == Some(true)
-    }
-
-    fn is_head(&self, head: &Head<'_>) -> bool {
-        self.is(head.envelope.map(|envelope| envelope.seq), head.entry_id())
-    }
 }
 
 impl Lines {

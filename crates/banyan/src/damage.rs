@@ -12,7 +12,8 @@ use banyan_model::{CustomEntry, DamagedEntry, Error, Json, SessionEntry};
 
 use crate::Banyan;
 use crate::access::Access;
-use crate::bodies::{Expected, Wanted};
+use crate::bodies::Wanted;
+use crate::expected::Expected;
 use crate::sessions::Loaded;
 use crate::store::Store;
 
@@ -25,8 +26,17 @@ const MOST: usize = 1 << 16;
 /// The damaged entries that this process has met, by the place of their full record.
 #[derive(Default)]
 pub(crate) struct DamagedEntries {
-    met: Mutex<HashSet<(Born, u64)>>,
+    met: Mutex<HashSet<(Born, u64, Met)>>,
     count: AtomicUsize,
+}
+
+/// When an entry was found to be damaged.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Met {
+    /// When its session was loaded. The place may be that of a line which only names the entry.
+    Loading,
+    /// When it was read.
+    Reading,
 }
 
 impl DamagedEntries {
@@ -35,27 +45,27 @@ impl DamagedEntries {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// True when the entry with this full record was met.
+    /// True when the entry with this full record was read and found to be damaged.
     pub(crate) fn has(&self, sources: &[Source], place: Place) -> bool {
-        key(sources, place).is_some_and(|key| self.met().contains(&key))
+        key(sources, place, Met::Reading).is_some_and(|key| self.met().contains(&key))
     }
 
     /// Remembers an entry; false when it was met before, or when there is no room for more.
-    fn add(&self, sources: &[Source], place: Place) -> bool {
-        let Some(key) = key(sources, place) else { return false };
+    fn add(&self, sources: &[Source], place: Place, when: Met) -> bool {
+        let Some(key) = key(sources, place, when) else { return false };
         let mut met = self.met();
         let is_new = met.len() < MOST && met.insert(key);
         self.count.store(met.len(), Ordering::Relaxed);
         is_new
     }
 
-    fn met(&self) -> MutexGuard<'_, HashSet<(Born, u64)>> {
+    fn met(&self) -> MutexGuard<'_, HashSet<(Born, u64, Met)>> {
         self.met.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn key(sources: &[Source], place: Place) -> Option<(Born, u64)> {
-    sources.get(usize::from(place.source.0)).map(|source| (source.born, place.offset))
+fn key(sources: &[Source], place: Place, when: Met) -> Option<(Born, u64, Met)> {
+    sources.get(usize::from(place.source.0)).map(|source| (source.born, place.offset, when))
 }
 
 impl Banyan {
@@ -69,7 +79,7 @@ impl Store {
     /// Counts the entries of a session that are damaged already when it is loaded; the warnings about its lines name them.
     pub(crate) fn note_loaded_damage(&self, state: &SessionState) {
         for node in state.nodes().iter().filter(|node| node.is_damaged()) {
-            self.damaged.add(state.sources(), node.place());
+            self.damaged.add(state.sources(), node.place(), Met::Loading);
         }
     }
 
@@ -88,7 +98,7 @@ impl Store {
     pub(crate) fn note_damaged_entry(&self, sources: &[Source], wanted: &Wanted) {
         // An entry without a full record is damaged already when the session is loaded.
         let (Some(full), Some(own)) = (wanted.full, sources.first()) else { return };
-        if self.damaged.add(sources, full.place) {
+        if self.damaged.add(sources, full.place, Met::Reading) {
             let reason = wanted.lines().find_map(|line| self.fault_of(sources, wanted, line));
             let reason = reason.unwrap_or_else(|| "its content is not whole".to_owned());
             self.warn(&format!(
@@ -116,7 +126,7 @@ impl Store {
             Err(fault) => return Some(fault.to_string()),
         };
         let expected = Expected::of(sources, wanted, line);
-        if !expected.is(head.envelope.map(|envelope| envelope.seq), head.entry_id()) {
+        if !expected.is_head(&head) {
             return Some("another record stands in its place".to_owned());
         }
         let missing = head.blobs.iter().find(|blob| self.blob(&blob.hash).is_err())?;

@@ -33,6 +33,7 @@ mod clock;
 mod commit;
 mod contexts;
 mod damage;
+mod expected;
 pub mod export;
 mod file_damage;
 mod housekeeping;

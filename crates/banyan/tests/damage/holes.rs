@@ -314,6 +314,11 @@ fn damage_that_is_found_when_a_session_is_loaded_is_marked_too() {
     assert_eq!(damaged(&page), ["e2", "e4"]);
     let roles: Vec<&Value> = page["damaged"].as_array().unwrap().iter().map(|entry| &entry["role"]).collect();
     assert_eq!(roles, [&json!("user"), &Value::Null], "nothing can be read of the second line");
+    let tree = door(&store).ok("tree", json!({"session_id": "mine"}))["entries"].clone();
+    let marked: Vec<&Value> = tree.as_array().unwrap().iter().filter(|node| node["damaged"] == true).collect();
+    let marked: BTreeSet<&str> = marked.iter().map(|node| node["entry_id"].as_str().unwrap()).collect();
+    assert_eq!(marked, BTreeSet::from(["e2", "e4"]));
+    assert_eq!(store.damaged_entries(), 2);
     let tail = door(&store).ok("messages-tail", json!({"session_id": "mine"}));
     assert_eq!(damaged(&tail), ["e2", "e4"]);
     let one = door(&store).ok("messages-range", json!({"session_id": "mine", "entry_ids": ["e2", "e3"]}));
