@@ -111,7 +111,7 @@ impl Store {
     /// True when a session is in memory with this incarnation. Blocks on nothing, so it may be called with its state held.
     fn is_loaded(&self, sources: &[Source]) -> bool {
         let Some(own) = sources.first() else { return false };
-        let session = self.sessions.get(&own.session_id);
+        let Some(session) = self.sessions.peek(&own.session_id) else { return false };
         session.try_read().is_some_and(|loaded| match &*loaded {
             Loaded::Present(state) => state.born() == own.born,
             Loaded::Absent(_) | Loaded::NotYet => false,
