@@ -46,7 +46,7 @@ impl Banyan {
         let limits = self.store.settings.limits();
         let plan = |state: &SessionState| page::messages(state, &request, &limits);
         let planned = self.store.plan(&self.access, &request.session_id, plan)?;
-        let (messages, damaged, next_cursor) =
+        let Items { messages, damaged, next_cursor } =
             self.store.items(&self.access, planned, request.include_image_data)?;
         Ok(MessagesResponse { messages, damaged, next_cursor })
     }
@@ -56,7 +56,7 @@ impl Banyan {
         let limits = self.store.settings.limits();
         let plan = |state: &SessionState| page::messages_range(state, &request, &limits);
         let planned = self.store.plan(&self.access, &request.session_id, plan)?;
-        let (messages, damaged, next_cursor) =
+        let Items { messages, damaged, next_cursor } =
             self.store.items(&self.access, planned, request.include_image_data)?;
         Ok(MessagesRangeResponse { messages, damaged, next_cursor })
     }
@@ -119,6 +119,13 @@ impl Planned {
         let wanted = nodes.iter().map(|ix| Wanted::for_page(state, *ix)).collect();
         Self { sources: state.sources().to_vec(), wanted, next_cursor }
     }
+}
+
+/// A page, read.
+struct Items {
+    messages: Vec<MessageItem>,
+    damaged: Vec<DamagedEntry>,
+    next_cursor: Option<String>,
 }
 
 /// What a tail shows instead of whole messages.
@@ -186,16 +193,12 @@ impl Store {
         }
     }
 
-    fn items(
-        &self,
-        access: &Access,
-        planned: Planned,
-        include_image_data: Option<bool>,
-    ) -> Result<(Vec<MessageItem>, Vec<DamagedEntry>, Option<String>), Error> {
+    fn items(&self, access: &Access, planned: Planned, include_image_data: Option<bool>) -> Result<Items, Error> {
         let fetched = self.fetch_seen(access, &planned.sources, &planned.wanted)?;
         let entries: Vec<(Wanted, Option<Fetched>)> = planned.wanted.into_iter().zip(fetched).collect();
         let damaged = self.describe_damaged(&planned.sources, lost(&entries))?;
-        Ok((shown(entries.into_iter(), include_image_data)?, damaged, planned.next_cursor))
+        let messages = shown(entries.into_iter(), include_image_data)?;
+        Ok(Items { messages, damaged, next_cursor: planned.next_cursor })
     }
 }
 
