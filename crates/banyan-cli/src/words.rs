@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
+use crate::failure::complain;
+
 /// How long ago a time in milliseconds since 1970 was.
 pub(crate) fn ago(then_ms: i64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -70,6 +72,14 @@ impl Clock {
 pub(crate) fn count(number: impl Into<i128>, noun: &str) -> String {
     let number = number.into();
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// Warns of entries that an export has no content for.
+pub(crate) fn complain_of_damaged(entries: u64) {
+    if entries > 0 {
+        let entries = if entries == 1 { "1 entry is".to_owned() } else { format!("{entries} entries are") };
+        complain(&format!("{entries} damaged and left out; `banyan verify` names them."));
+    }
 }
 
 /// A number of bytes.

@@ -11,7 +11,7 @@ use crate::id_key::IdKey;
 const RANDOM_BITS: [u8; 16] = [0, 0, 0, 0, 0, 0, 0x0f, 0xff, 0x3f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
 
 /// Derives the ids of one fork.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ForkIds {
     key: [u8; 32],
 }
@@ -49,6 +49,58 @@ impl ForkIds {
     }
 }
 
+/// Derives the ids of a fork from those in one of the files that it reads, however many forks are between the two.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct InheritedIds {
+    /// The fork of the session whose file it is.
+    first: ForkIds,
+    /// What the forks of that fork change, all together.
+    later: [u8; 16],
+}
+
+impl InheritedIds {
+    /// The ids of a fork of the session whose file it is.
+    pub fn of_fork(ids: &ForkIds) -> Self {
+        Self { first: ids.clone(), later: [0; 16] }
+    }
+
+    /// The ids of a fork of that fork.
+    pub fn then(&self, ids: &ForkIds) -> Self {
+        let mut inherited = self.clone();
+        for ((byte, key), mask) in inherited.later.iter_mut().zip(&ids.key).zip(&RANDOM_BITS) {
+            *byte ^= key & mask;
+        }
+        inherited
+    }
+
+    /// The id that an entry of the file has in the fork.
+    pub fn derive_key(&self, original: &IdKey) -> IdKey {
+        match self.first.derive_key(original) {
+            IdKey::Canonical(mut derived) => {
+                derived.iter_mut().zip(&self.later).for_each(|(byte, later)| *byte ^= later);
+                IdKey::Canonical(derived)
+            }
+            other => other,
+        }
+    }
+
+    /// The bytes that it comes back from.
+    pub(crate) fn to_bytes(&self) -> [u8; 48] {
+        let mut bytes = [0; 48];
+        bytes[..32].copy_from_slice(&self.first.key);
+        bytes[32..].copy_from_slice(&self.later);
+        bytes
+    }
+
+    /// See [`InheritedIds::to_bytes`].
+    pub(crate) fn from_bytes(bytes: &[u8; 48]) -> Self {
+        let mut inherited = Self { first: ForkIds { key: [0; 32] }, later: [0; 16] };
+        inherited.first.key.copy_from_slice(&bytes[..32]);
+        inherited.later.copy_from_slice(&bytes[32..]);
+        inherited
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -61,6 +113,16 @@ mod tests {
             let ids = ForkIds::new(&SessionId::from(fork));
             let original = IdKey::Canonical(bytes);
             prop_assert_eq!(ids.derive_key(&ids.derive_key(&original)), original);
+        }
+
+        #[test]
+        fn ids_through_several_forks_are_those_of_each_in_turn(id in "e_[0-9a-f]{32}|.*", forks in proptest::collection::vec(".*", 1..5)) {
+            let original = IdKey::of(&id);
+            let forks: Vec<ForkIds> = forks.into_iter().map(|fork| ForkIds::new(&SessionId::from(fork))).collect();
+            let in_turn = forks.iter().fold(original.clone(), |id, fork| fork.derive_key(&id));
+            let at_once = forks[1..].iter().fold(InheritedIds::of_fork(&forks[0]), |ids, fork| ids.then(fork));
+            prop_assert_eq!(at_once.derive_key(&original), in_turn);
+            prop_assert_eq!(InheritedIds::from_bytes(&at_once.to_bytes()), at_once);
         }
 
         #[test]

@@ -16,7 +16,7 @@ use crate::record::{
     AddPlace, Envelope, Grew, Head, Record, StoredRecord, body_text, close_grew, encode, encode_add, open_grew,
     parse_full, parse_full_open, seal,
 };
-use crate::state::{LiveAdd, Node, NodeIx, SessionState, StateFault, Written, extend_text};
+use crate::state::{Line, LiveAdd, Node, NodeIx, SessionState, StateFault, Written, extend_text};
 
 /// Ids in the order 1, 2, 3.
 #[derive(Clone, Default)]
@@ -278,10 +278,10 @@ pub(crate) fn apply_lines(state: &mut SessionState, file: &[u8], from: usize) ->
 pub(crate) fn message_in(state: &SessionState, file: &[u8], ix: NodeIx) -> AgentMessage {
     let parts = state.body(ix).unwrap();
     let line = |place: crate::Place| &file[place.offset as usize..][..place.len as usize];
-    let full = line(parts.full);
+    let full = line(parts.full.place);
     let mut message: AgentMessage =
         serde_json::from_str(body_text(full, &Head::parse(full).unwrap()).unwrap()).unwrap();
-    for place in parts.grown {
+    for Line { place, .. } in parts.grown {
         let line = line(place);
         let stored = if line.ends_with(b"\n") { parse_full(line) } else { parse_full_open(line) };
         let StoredRecord::Own(Record::Grew(grew)) = stored.unwrap().record else { panic!("not a grew line") };
@@ -296,7 +296,7 @@ pub(crate) fn message_in(state: &SessionState, file: &[u8], ix: NodeIx) -> Agent
 pub(crate) fn entry_as_of(state: &SessionState, file: &[u8], id: &EntryId, seq: Seq) -> SessionEntry {
     let ix = state.find(id).unwrap();
     let parts = state.body_parts_as_of(ix, seq).unwrap();
-    let line = &file[parts.full.offset as usize..][..parts.full.len as usize];
+    let line = &file[parts.full.place.offset as usize..][..parts.full.place.len as usize];
     let head = Head::parse(line).unwrap();
     let body = body_text(line, &head).unwrap();
     let node = state.node(ix);

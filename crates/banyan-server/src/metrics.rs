@@ -54,6 +54,7 @@ pub(crate) struct Metrics {
     replay_read: Gauge,
     replay_events: Gauge,
     poisoned: Gauge,
+    damaged: Gauge,
     keys: Gauge,
 }
 
@@ -126,6 +127,7 @@ impl Metrics {
             replay_read: Gauge::default(),
             replay_events: Gauge::default(),
             poisoned: Gauge::default(),
+            damaged: Gauge::default(),
             keys: Gauge::default(),
         };
         metrics.register();
@@ -200,6 +202,11 @@ impl Metrics {
             self.replay_events.clone(),
         );
         to.register("poisoned", "1 when writing has stopped until the next start", self.poisoned.clone());
+        to.register(
+            "damaged_entries",
+            "Entries with damaged content met since the start; each is logged once",
+            self.damaged.clone(),
+        );
         to.register("keys", "Keys that the server knows", self.keys.clone());
     }
 
@@ -231,6 +238,7 @@ pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result
     metrics.replay_read.set(gauge(replays.bytes_read));
     metrics.replay_events.set(gauge(replays.bytes_of_events));
     metrics.poisoned.set(app.store.poisoned().is_some().into());
+    metrics.damaged.set(i64::try_from(app.store.damaged_entries()).unwrap_or(i64::MAX));
     metrics.subscriptions.set(i64::try_from(app.subscriptions.budget().used()).unwrap_or(i64::MAX));
     for budget in app.budgets() {
         let of = OfBudget { budget: budget.label() };

@@ -28,6 +28,7 @@ mod clients;
 mod config;
 #[path = "console.rs"]
 mod console;
+mod damaged_entries;
 mod keys;
 mod schemathesis;
 

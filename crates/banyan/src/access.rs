@@ -249,8 +249,9 @@ impl Store {
         self.ask_catalogue(|catalogue| catalogue.listing(id, &access.scope.pairs))
     }
 
-    /// Reads entries that were found in a session's state, which is let go by now. When the session ended meanwhile, its
-    /// name may stand for another's file: what was read then is lost to a handle with a scope.
+    /// Reads entries that were found in a session's state, which is let go by now; `None` for one whose content is damaged.
+    /// Returns `session/not_found` to a handle with a scope if the session ended meanwhile, because its name may stand for
+    /// another's file, and to any handle that would miss entries.
     pub(crate) fn fetch_seen(
         &self,
         access: &Access,
@@ -266,7 +267,7 @@ impl Store {
                 }
             }
         }
-        if access.scope.is_everything() {
+        if access.scope.is_everything() && fetched.iter().all(Option::is_some) {
             return Ok(fetched);
         }
         // The first source is the session's own file.
@@ -274,7 +275,11 @@ impl Store {
             Some(own) => self.look(Access::whole(), &own.session_id, |state| state.born() == own.born)?,
             None => None,
         };
-        if same == Some(true) { Ok(fetched) } else { Ok(wanted.iter().map(|_| None).collect()) }
+        match (same, sources.first()) {
+            (Some(true), _) => Ok(fetched),
+            (_, Some(own)) => Err(Error::not_found(&own.session_id)),
+            (_, None) => Ok(wanted.iter().map(|_| None).collect()),
+        }
     }
 }
 

@@ -5,25 +5,27 @@ use std::ops::Range;
 
 use banyan_core::IdKey;
 use banyan_core::record::{self, Head, HeadKind, Record, StoredRecord};
-use banyan_core::state::{NodeIx, Place, SessionState, Source, SourceIx, extend_text};
+use banyan_core::state::{Line, NodeIx, Place, SessionState, Source, SourceIx, extend_text};
 use banyan_log::{At, SessionLog};
 use banyan_model::{
     AgentMessage, CustomEntry, CustomPayload, EntryId, Error, Json, MessageEntry, MessageItem, Origin, Raw,
     Revision, Seq, SessionEntry,
 };
 
+use crate::expected::Expected;
 use crate::store::Store;
 
 /// Where to find what an entry says.
 #[derive(Clone)]
 pub(crate) struct Wanted {
     pub(crate) entry_id: EntryId,
-    parent_id: Option<EntryId>,
-    timestamp: i64,
-    revision: Revision,
-    full: Option<Place>,
-    grown: Vec<Place>,
-    origin: Option<Place>,
+    pub(crate) parent_id: Option<EntryId>,
+    pub(crate) timestamp: i64,
+    pub(crate) revision: Revision,
+    /// The full record; `None` when it is known to be lost, or not needed.
+    pub(crate) full: Option<Line>,
+    grown: Vec<Line>,
+    origin: Option<Line>,
     /// The message of an entry that grows, which is known without reading. Few have one, and there may be very many entries.
     live: Option<Box<AgentMessage>>,
 }
@@ -35,7 +37,7 @@ pub(crate) struct Brief {
     parent: Option<IdKey>,
     timestamp: i64,
     revision: Revision,
-    full: Place,
+    full: Line,
     has_origin: bool,
 }
 
@@ -103,7 +105,7 @@ impl Wanted {
             revision: node.revision(),
             full,
             grown,
-            origin: state.origin_place(ix),
+            origin: state.origin_line(ix),
             live,
         }
     }
@@ -131,7 +133,8 @@ impl Wanted {
 
     /// The line that says it all, if there is one.
     fn plain(&self) -> Option<Place> {
-        self.full.filter(|_| self.live.is_none() && self.grown.is_empty() && self.origin.is_none())
+        let full = self.full.filter(|_| self.live.is_none() && self.grown.is_empty() && self.origin.is_none());
+        full.map(|line| line.place)
     }
 
     /// Whether one line says all of it.
@@ -140,13 +143,22 @@ impl Wanted {
     }
 
     /// The lines that say it.
-    fn places(&self) -> impl Iterator<Item = Place> + '_ {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Line> + '_ {
         self.full.into_iter().chain(self.grown.iter().copied()).chain(other_origin(self))
+    }
+
+    fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.lines().map(|line| line.place)
+    }
+
+    /// True when it is known to be damaged without reading it.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.full.is_none() && self.live.is_none()
     }
 
     /// How many bytes are to be read for it.
     pub(crate) fn bytes(&self) -> usize {
-        self.full.iter().chain(&self.grown).map(|place| place.len as usize).sum()
+        self.full.iter().chain(&self.grown).map(|line| line.place.len as usize).sum()
     }
 
     /// The entry as the contract shows it.
@@ -219,8 +231,19 @@ impl From<&Brief> for Wanted {
 }
 
 impl Store {
-    /// Reads entries; `None` for one whose content is lost.
+    /// Reads entries; `None` for one whose content is lost, which is noted.
     pub(crate) fn fetch(
+        &self,
+        sources: &[Source],
+        wanted: &[impl Borrow<Wanted>],
+    ) -> Result<Vec<Option<Fetched>>, Error> {
+        let fetched = self.read_entries(sources, wanted)?;
+        let lost = wanted.iter().zip(&fetched).filter(|(_, fetched)| fetched.is_none());
+        self.note_damaged(sources, lost.map(|(wanted, _)| wanted.borrow()));
+        Ok(fetched)
+    }
+
+    fn read_entries(
         &self,
         sources: &[Source],
         wanted: &[impl Borrow<Wanted>],
@@ -234,7 +257,7 @@ impl Store {
         let missing = wanted().zip(&fetched).filter(|(_, found)| found.is_none()).map(|(it, _)| it);
         let mut lines = self.lines(sources, &missing.flat_map(Wanted::places).collect::<Vec<_>>())?;
         for (it, found) in wanted().zip(&mut fetched).filter(|(_, found)| found.is_none()) {
-            *found = self.assemble(it, &mut lines)?;
+            *found = self.assemble(sources, it, &mut lines)?;
             if let (Some(place), Some(Fetched { body: Body::Message(message), .. })) = (it.plain(), &found) {
                 self.recent.keep(sources, place, message);
             }
@@ -255,20 +278,39 @@ impl Store {
         for (at, it) in wanted.iter().enumerate() {
             if it.is_one_line() {
                 let line = lines.take();
-                let spelled = if record::holds_kept_record(line) { None } else { self.spelled_in(line)? };
+                if record::holds_kept_record(line) {
+                    visit(at, None)?;
+                    continue;
+                }
+                let spelled = match it.full {
+                    Some(full) => self.spelled_in(line, &Expected::of(sources, it, full))?,
+                    None => None,
+                };
+                if spelled.is_none() {
+                    self.note_damaged(sources, std::iter::once(*it));
+                }
                 visit(at, spelled)?;
             } else {
-                visit(at, self.assemble(it, &mut lines)?.as_ref().map(Spelled::of))?;
+                let fetched = self.assemble(sources, it, &mut lines)?;
+                if fetched.is_none() {
+                    self.note_damaged(sources, std::iter::once(*it));
+                }
+                visit(at, fetched.as_ref().map(Spelled::of))?;
             }
         }
         Ok(())
     }
 
-    /// The entry that a line puts as it came from elsewhere; none if the line is of another kind.
-    pub(crate) fn put_in(&self, sources: &[Source], place: Place) -> Result<Option<record::EntryPut>, Error> {
-        let mut lines = self.lines(sources, &[place])?;
-        Ok(match record::parse_full(lines.take()).map(|stored| stored.record) {
-            Ok(StoredRecord::Own(Record::EntryPut(put))) => Some(put),
+    /// The entry as it came from elsewhere; `None` if it is not put by one record, or if that is damaged.
+    pub(crate) fn put_in(&self, sources: &[Source], wanted: &Wanted) -> Result<Option<record::EntryPut>, Error> {
+        let Some(full) = wanted.full.filter(|_| wanted.grown.is_empty()) else { return Ok(None) };
+        let mut lines = self.lines(sources, &[full.place])?;
+        let Ok(stored) = record::parse_full(lines.take()) else { return Ok(None) };
+        Ok(match (stored.envelope, stored.record) {
+            (Some(envelope), StoredRecord::Own(Record::EntryPut(put))) => {
+                let expected = Expected::of(sources, wanted, full);
+                Some(put).filter(|put| expected.is(Some(envelope.seq), Some(put.entry_id.as_str())))
+            }
             _ => None,
         })
     }
@@ -279,13 +321,15 @@ impl Store {
     }
 
     /// Makes an entry of its lines, which come next.
-    fn assemble(&self, wanted: &Wanted, lines: &mut Lines) -> Result<Option<Fetched>, Error> {
+    fn assemble(&self, sources: &[Source], wanted: &Wanted, lines: &mut Lines) -> Result<Option<Fetched>, Error> {
+        let expected = |line: Line| Expected::of(sources, wanted, line);
         let full = match wanted.full {
-            Some(_) => self.spelled_in(lines.take())?.map(Spelled::into_fetched),
+            Some(full) => self.spelled_in(lines.take(), &expected(full))?.map(Spelled::into_fetched),
             None => None,
         };
-        let grown: Vec<Option<Vec<Addition>>> = wanted.grown.iter().map(|_| additions(lines.take())).collect();
-        let mut origin = other_origin(wanted).and_then(|_| origin_in(lines.take()));
+        let grown: Vec<Option<Vec<Addition>>> =
+            wanted.grown.iter().map(|line| additions(lines.take(), &expected(*line))).collect();
+        let mut origin = other_origin(wanted).and_then(|line| origin_in(lines.take(), &expected(line)));
         if let Some(message) = &wanted.live {
             return Ok(Some(Fetched { body: Body::Message(Raw::of(message.as_ref())?), origin }));
         }
@@ -302,12 +346,16 @@ impl Store {
         Ok(Some(Fetched { body, origin }))
     }
 
-    /// What a full record says. `None` when it, or content that it names, is damaged.
-    fn spelled_in<'a>(&self, line: &'a [u8]) -> Result<Option<Spelled<'a>>, Error> {
-        if let Some(message) = record::plain_message(line) {
-            return Ok(Some(Spelled::message(message)));
+    /// What a full record says. `None` when it, or content that it names, is damaged, or when another record is in its place.
+    fn spelled_in<'a>(&self, line: &'a [u8], expected: &Expected<'_>) -> Result<Option<Spelled<'a>>, Error> {
+        if let Some(plain) = record::plain_message(line) {
+            let is_right = expected.is(Some(plain.seq), Some(plain.entry_id));
+            return Ok(is_right.then(|| Spelled::message(plain.message)));
         }
         let Ok(head) = Head::parse(line) else { return Ok(None) };
+        if !expected.is_head(&head) {
+            return Ok(None);
+        }
         if let HeadKind::Legacy(_) = head.kind {
             return Ok(legacy_body(line));
         }
@@ -376,6 +424,11 @@ impl Store {
         Ok(lines)
     }
 
+    /// The bytes at a place.
+    pub(crate) fn read_place(&self, sources: &[Source], place: Place) -> Result<Vec<u8>, Error> {
+        self.read_source(sources, place.source, place.offset, place.len as usize)
+    }
+
     fn read_source(
         &self,
         sources: &[Source],
@@ -393,13 +446,13 @@ impl Store {
 }
 
 /// The line that an entry's origin is on, when it is another than its content's.
-fn other_origin(wanted: &Wanted) -> Option<Place> {
-    wanted.origin.filter(|place| wanted.live.is_some() || Some(*place) != wanted.full)
+fn other_origin(wanted: &Wanted) -> Option<Line> {
+    wanted.origin.filter(|line| wanted.live.is_some() || Some(*line) != wanted.full)
 }
 
 /// The origin on a line.
-fn origin_in(line: &[u8]) -> Option<Origin> {
-    Head::parse(line).ok()?.origin(line)
+fn origin_in(line: &[u8], expected: &Expected<'_>) -> Option<Origin> {
+    Head::parse(line).ok().filter(|head| expected.is_head(head))?.origin(line)
 }
 
 /// Text that a block of a message got.
@@ -417,10 +470,12 @@ fn grow(
 }
 
 /// What a line adds to a message, whether the line is closed or still open.
-pub(crate) fn additions(line: &[u8]) -> Option<Vec<Addition>> {
+fn additions(line: &[u8], expected: &Expected<'_>) -> Option<Vec<Addition>> {
     let stored = record::parse_full(line).ok().or_else(|| record::parse_full_open(line).ok())?;
     match stored.record {
-        StoredRecord::Own(Record::Grew(grew)) => {
+        StoredRecord::Own(Record::Grew(grew))
+            if expected.is(stored.envelope.map(|envelope| envelope.seq), Some(grew.entry_id.as_str())) =>
+        {
             Some(grew.adds.into_iter().map(|add| (grew.block, add.text)).collect())
         }
         _ => None,

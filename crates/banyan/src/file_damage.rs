@@ -1,12 +1,43 @@
 //! Session files that are gone, short or unreadable: each closes one session, never the store.
 
-use banyan_core::record::Head;
-use banyan_log::{At, FileDamage, RegisteredFile, SessionLog, first_line_sum};
-use banyan_model::{Error, SessionId};
+use banyan_core::record::{Head, HeadKind};
+use banyan_log::{At, FileDamage, FsLog, LogError, RegisteredFile, SessionLog, first_line_sum};
+use banyan_model::{Error, Seq, SessionId};
 
 use crate::load::Read;
 use crate::opening::OpenError;
 use crate::store::Store;
+
+/// What is wrong with the first line of a fork that the register of files has, too.
+pub(crate) const REGISTERED_BEGINNING: &str = "the line is damaged; the register of files has it";
+
+/// The first line of a fork as the register has it, if it is damaged in the session's file and fits there in its place.
+pub(crate) fn restorable_beginning(log: &FsLog, id: &SessionId) -> Result<Option<Vec<u8>>, LogError> {
+    let at = At::Live(id);
+    let Some(line) = log.first_line(at)? else { return Ok(None) };
+    if Head::parse(&line).is_ok() || log.file_damage(id).is_some() {
+        return Ok(None);
+    }
+    let Some(begins) = log.registered_beginning(id).map(String::into_bytes) else { return Ok(None) };
+    let is_of_session = matches!(
+        Head::parse(&begins),
+        Ok(Head { kind: HeadKind::Created(created), .. }) if created.session_id == *id
+    );
+    // The damage may have made one line of two, or two of one: then the next record tells that nothing has moved.
+    let mut is_in_place = line.len() == begins.len();
+    if !is_in_place {
+        let mut next = None;
+        let length = begins.len() as u64;
+        let scanned = log.scan(at, length, &mut |offset, line| {
+            if offset == length {
+                next = Head::parse(line).ok().and_then(|head| head.envelope);
+            }
+        })?;
+        is_in_place = next.is_some_and(|envelope| envelope.seq == Seq(1))
+            || scanned.is_some_and(|scanned| scanned.len == length && scanned.torn == 0);
+    }
+    Ok((is_of_session && is_in_place).then_some(begins))
+}
 
 impl Store {
     /// Compares all session files with the register of the log. What is wrong is warned of, and those sessions are read-only.

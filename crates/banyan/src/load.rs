@@ -12,6 +12,7 @@ use banyan_model::{Error, SessionId};
 
 use crate::access::Access;
 use crate::bodies::{Body, Wanted};
+use crate::file_damage::REGISTERED_BEGINNING;
 use crate::sessions::{Loaded, Session};
 use crate::store::{Purpose, Store};
 
@@ -109,6 +110,7 @@ impl Store {
         *loaded = if read.state.exists() {
             self.notice(&session.id, &read).map_err(|error| Error::storage(error.to_string()))?;
             session.set_image_covers(read.scanned.len);
+            self.note_loaded_damage(&read.state);
             self.sessions.weigh(session, Some(&read.state));
             Loaded::Present(Box::new(read.state))
         } else {
@@ -214,7 +216,7 @@ impl Store {
             apply(1, 0, &known);
         }
         if known_through > 0 {
-            faults.push((1, "the line is damaged; the register of files has it, and it was used".to_owned()));
+            faults.push((1, REGISTERED_BEGINNING.to_owned()));
         }
         trouble?;
         let (Some(mut state), Some(scanned)) = (state, scanned) else { return Ok(None) };

@@ -8,6 +8,7 @@ use banyan_log::disk::{Disk, MemDisk, OsDisk, private};
 use banyan_log::{FsLog, LogError, Recovered, SessionLog};
 use banyan_model::Error;
 
+use crate::damage::DamagedEntries;
 use crate::hub::Hub;
 use crate::recent::Recent;
 use crate::replay::ReplayAccount;
@@ -86,6 +87,7 @@ impl Store {
             recent: Recent::new(options.cached_bytes),
             replays: ReplayAccount::default(),
             hub: Arc::new(Hub::new(options.waiting_event_bytes)),
+            damaged: DamagedEntries::default(),
             leaf_watches: Arc::default(),
             tokens: Tokens::default(),
             new_contexts: tokio::sync::Mutex::default(),

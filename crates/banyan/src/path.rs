@@ -4,7 +4,8 @@ use banyan_core::state::{NodeIx, SessionState};
 use banyan_model::{EntryId, Error, Position, SessionEntry, SessionId, SessionStatus};
 
 use crate::Banyan;
-use crate::bodies::Wanted;
+use crate::bodies::{Fetched, Wanted};
+use crate::damage::stand_in;
 use crate::subscription::WHOLE;
 
 /// Asks for a stretch of a path.
@@ -40,7 +41,7 @@ pub enum Stretch {
 /// A stretch of a path, and the session at that moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathPage {
-    /// The entries, oldest first. Those whose content is lost are left out.
+    /// The entries, oldest first. A custom entry of type [`crate::DAMAGED`] stands in for one whose content is damaged.
     pub entries: Vec<SessionEntry>,
     /// Where to go on, when there is more: before this entry if the last ones were asked for, otherwise after it.
     pub next: Option<EntryId>,
@@ -87,8 +88,12 @@ impl Banyan {
         let (sources, wanted, next, session) =
             planned.unwrap_or_else(|| Err(Error::not_found(&request.session_id)))?;
         let fetched = self.store.fetch_seen(&self.access, &sources, &wanted)?;
-        let entries = wanted.iter().zip(fetched).filter_map(|(wanted, fetched)| Some(wanted.entry(fetched?)));
-        Ok(PathPage { entries: entries.collect(), next, session })
+        let entry = |(wanted, fetched): (&Wanted, Option<Fetched>)| match fetched {
+            Some(fetched) => Ok(wanted.entry(fetched)),
+            None => stand_in(wanted),
+        };
+        let entries = wanted.iter().zip(fetched).map(entry).collect::<Result<_, _>>()?;
+        Ok(PathPage { entries, next, session })
     }
 
     /// What a session is like now, without reading any entry.
@@ -188,8 +193,9 @@ struct Budget<'a> {
 impl Budget<'_> {
     /// Takes as much as it may. Whether something is left.
     fn fill<'n>(&mut self, nodes: impl Iterator<Item = &'n NodeIx>) -> bool {
-        for ix in nodes.copied().filter(|ix| !self.state.node(*ix).is_damaged()) {
-            let bytes = self.state.node(ix).weight();
+        for ix in nodes.copied() {
+            let node = self.state.node(ix);
+            let bytes = if node.is_damaged() { 0 } else { node.weight() };
             if !self.taken.is_empty() && (self.taken.len() >= self.entries || bytes > self.bytes) {
                 return true;
             }

@@ -46,8 +46,9 @@ impl Banyan {
         let limits = self.store.settings.limits();
         let plan = |state: &SessionState| page::messages(state, &request, &limits);
         let planned = self.store.plan(&self.access, &request.session_id, plan)?;
-        let (messages, next_cursor) = self.store.items(&self.access, planned, request.include_image_data)?;
-        Ok(MessagesResponse { messages, next_cursor })
+        let Items { messages, damaged, next_cursor } =
+            self.store.items(&self.access, planned, request.include_image_data)?;
+        Ok(MessagesResponse { messages, damaged, next_cursor })
     }
 
     /// Named entries of the active path, or all between two of them.
@@ -55,13 +56,16 @@ impl Banyan {
         let limits = self.store.settings.limits();
         let plan = |state: &SessionState| page::messages_range(state, &request, &limits);
         let planned = self.store.plan(&self.access, &request.session_id, plan)?;
-        let (messages, next_cursor) = self.store.items(&self.access, planned, request.include_image_data)?;
-        Ok(MessagesRangeResponse { messages, next_cursor })
+        let Items { messages, damaged, next_cursor } =
+            self.store.items(&self.access, planned, request.include_image_data)?;
+        Ok(MessagesRangeResponse { messages, damaged, next_cursor })
     }
 
     /// The newest page of the active path.
     pub async fn messages_tail(&self, request: MessagesTailRequest) -> Result<MessagesTailResponse, Error> {
-        let Tail { entries, elided, has_more } = self.store.tail(&self.access, &request)?;
+        let Tail { sources, entries, elided, has_more } = self.store.tail(&self.access, &request)?;
+        let damaged = self.store.describe_damaged(&sources, lost(&entries))?;
+        let oldest_entry_id = entries.first().map(|(wanted, _)| wanted.entry_id.clone());
         let mut messages = shown(entries.into_iter(), request.include_image_data)?;
         for item in &mut messages {
             if let Some(message) = elided.get(&item.entry_id) {
@@ -69,8 +73,7 @@ impl Banyan {
                 item.elided = true;
             }
         }
-        let oldest_entry_id = messages.first().map(|item| item.entry_id.clone());
-        Ok(MessagesTailResponse { messages, has_more, oldest_entry_id })
+        Ok(MessagesTailResponse { messages, damaged, has_more, oldest_entry_id })
     }
 
     /// One entry of any branch.
@@ -90,9 +93,18 @@ impl Banyan {
 
     /// Every entry of every branch, without content, or a page of them.
     pub async fn tree(&self, request: TreeRequest) -> Result<TreeResponse, Error> {
-        self.store
-            .look(&self.access, &request.session_id, |state| page::tree(state, &request))?
-            .unwrap_or_else(|| Err(Error::not_found(&request.session_id)))
+        let met = &self.store.damaged;
+        let seen = self.store.look(&self.access, &request.session_id, |state| {
+            let mut tree = page::tree(state, &request)?;
+            if met.count() > 0 {
+                for shown in &mut tree.entries {
+                    let node = state.find(&shown.entry_id).map(|ix| state.node(ix));
+                    shown.damaged |= node.is_some_and(|node| met.has(state.sources(), node.place()));
+                }
+            }
+            Ok(tree)
+        });
+        seen?.unwrap_or_else(|| Err(Error::not_found(&request.session_id)))
     }
 }
 
@@ -110,11 +122,19 @@ impl Planned {
     }
 }
 
+/// A page, read.
+struct Items {
+    messages: Vec<MessageItem>,
+    damaged: Vec<DamagedEntry>,
+    next_cursor: Option<String>,
+}
+
 /// What a tail shows instead of whole messages.
 type Elided = HashMap<EntryId, Raw<AgentMessage>>;
 
 /// The newest entries, read.
 struct Tail {
+    sources: Vec<Source>,
     entries: Vec<(Wanted, Option<Fetched>)>,
     elided: Elided,
     has_more: bool,
@@ -168,20 +188,24 @@ impl Store {
             read.extend(nodes.into_iter().zip(fetched));
             if let Some((elided, has_more)) = done {
                 let bodies = missing.iter().map(|ix| read.remove(ix).flatten());
-                return Ok(Tail { entries: planned.wanted.into_iter().zip(bodies).collect(), elided, has_more });
+                let entries = planned.wanted.into_iter().zip(bodies).collect();
+                return Ok(Tail { sources: planned.sources, entries, elided, has_more });
             }
         }
     }
 
-    fn items(
-        &self,
-        access: &Access,
-        planned: Planned,
-        include_image_data: Option<bool>,
-    ) -> Result<(Vec<MessageItem>, Option<String>), Error> {
+    fn items(&self, access: &Access, planned: Planned, include_image_data: Option<bool>) -> Result<Items, Error> {
         let fetched = self.fetch_seen(access, &planned.sources, &planned.wanted)?;
-        Ok((shown(planned.wanted.into_iter().zip(fetched), include_image_data)?, planned.next_cursor))
+        let entries: Vec<(Wanted, Option<Fetched>)> = planned.wanted.into_iter().zip(fetched).collect();
+        let damaged = self.describe_damaged(&planned.sources, lost(&entries))?;
+        let messages = shown(entries.into_iter(), include_image_data)?;
+        Ok(Items { messages, damaged, next_cursor: planned.next_cursor })
     }
+}
+
+/// The entries whose content could not be read.
+fn lost(entries: &[(Wanted, Option<Fetched>)]) -> impl Iterator<Item = &Wanted> {
+    entries.iter().filter(|(_, fetched)| fetched.is_none()).map(|(wanted, _)| wanted)
 }
 
 /// Entries as items of a page, without those whose content is lost.

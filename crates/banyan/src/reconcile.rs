@@ -142,6 +142,11 @@ impl Store {
         Ok(interrupted)
     }
 
+    /// Notes a session as its file is now.
+    pub(crate) fn note_again(&self, id: &SessionId) -> Result<(), OpenError> {
+        self.look_again(id).map(|_| self.search.mark(id))
+    }
+
     /// Notes a session as its file is now. Gives the id back when it is an import that did not end.
     fn look_again(&self, id: &SessionId) -> Result<Option<SessionId>, OpenError> {
         let read = self.read_or_close(id);

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use banyan_core::Born;
-use banyan_log::{FileDamage, Removal};
+use banyan_log::disk::OsDisk;
+use banyan_log::{FileDamage, FsLog, Removal, SessionLog};
 use banyan_model::{Error, SessionId};
 
 use crate::access::Access;
 use crate::clock::now_ms;
 use crate::commit::{End, Telling};
+use crate::file_damage::{REGISTERED_BEGINNING, restorable_beginning};
 use crate::mutations::tombstone_of;
 use crate::store::Store;
 use crate::verify::Finding;
@@ -45,10 +47,13 @@ pub fn plan(findings: &[Finding], decisions: &Decisions) -> Vec<Step> {
     steps
 }
 
-/// What opening a directory repairs without a loss.
+/// What is repaired without a loss.
 fn safe_action(finding: &Finding) -> Option<&'static str> {
     let file = finding.file.as_str();
     match file {
+        _ if finding.reason == REGISTERED_BEGINNING => {
+            Some("write its first line again from the register, and keep a copy of the file")
+        }
         ".banyan/format" | ".banyan/format.copy" => Some("write it again from its other copy"),
         ".banyan/files" => Some("make it anew from the session files"),
         _ if file.starts_with(".banyan/wal/") && file.ends_with(".seg") => {
@@ -62,16 +67,43 @@ fn file_of(id: &SessionId) -> String {
     format!("{}.jsonl", banyan_core::names::file_stem(id))
 }
 
-/// Opens a directory that no other process uses, which recovers it, and carries out decisions. Nothing is done if one of them cannot be.
+/// Opens a directory that no other process uses, which recovers it, restores the damaged first lines of forks, and carries out
+/// decisions: none of them if one cannot be.
 pub fn repair(dir: impl AsRef<Path>, decisions: &Decisions, options: Options) -> Result<(), OpenError> {
+    let restored = restore_beginnings(dir.as_ref())?;
     let banyan = Banyan::open(dir, options)?;
-    let outcome = banyan.store.carry_out_decisions(decisions);
+    let noted = restored.iter().try_for_each(|id| banyan.store.note_restored(id));
+    let outcome = noted.and_then(|()| banyan.store.carry_out_decisions(decisions));
     let closed = banyan.close();
     outcome?;
     Ok(closed?)
 }
 
+/// Writes the first lines of forks that are damaged again as the register of files has them. Returns whose they are.
+fn restore_beginnings(dir: &Path) -> Result<Vec<SessionId>, OpenError> {
+    let disk = Arc::new(OsDisk::new(dir.to_owned()));
+    let (log, _) = FsLog::open(disk, banyan_log::Options::default())?;
+    if !log.register_is_new() {
+        log.check_files()?;
+    }
+    let mut restored = Vec::new();
+    for id in log.sessions()? {
+        // A file that cannot be read at all is reported as such.
+        if let Ok(Some(begins)) = restorable_beginning(&log, &id) {
+            log.restore_beginning(&id, &begins)?;
+            restored.push(id);
+        }
+    }
+    log.close()?;
+    Ok(restored)
+}
+
 impl Store {
+    /// Corrects what the catalogue has of a session whose first line was restored.
+    fn note_restored(&self, id: &SessionId) -> Result<(), Error> {
+        self.note_again(id).map_err(|error| Error::storage(error.to_string()))
+    }
+
     fn carry_out_decisions(self: &Arc<Self>, decisions: &Decisions) -> Result<(), Error> {
         for id in &decisions.accept {
             match self.log.file_damage(id).or_else(|| self.log.check_file(id)) {

@@ -226,7 +226,9 @@ impl Store {
                 JournalKind::Removed(tombstone) => events.extend(deleted(entry, tombstone)),
                 JournalKind::Lines { offset, len } if reached.has_lines_of(entry)? => {
                     let place = Place { source: SourceIx::OWN, offset: *offset, len: *len };
-                    events.extend(self.tell_range(&entry.session, entry.born, place, narrators)?);
+                    let told = self.tell_range(&entry.session, entry.born, place, narrators)?;
+                    // A line of another commit is not what was written there.
+                    events.extend(told.into_iter().filter(|event| event.position.commit == entry.commit));
                 }
                 JournalKind::Addition { offset, index } if reached.has_lines_of(entry)? => {
                     let run = telling.run(&entry.session, entry.born, *index as usize);

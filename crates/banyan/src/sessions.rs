@@ -2,7 +2,7 @@
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use banyan_core::state::SessionState;
 use banyan_index::SessionFile;
@@ -47,6 +47,15 @@ impl Loaded {
 impl Session {
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Loaded> {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same, unless that would have to wait.
+    pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, Loaded>> {
+        match self.loaded.try_read() {
+            Ok(loaded) => Some(loaded),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Loaded> {

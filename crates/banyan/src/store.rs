@@ -10,6 +10,7 @@ use banyan_log::{FsLog, SessionLog};
 use banyan_model::{CommitNo, Error};
 
 use crate::access::Access;
+use crate::damage::DamagedEntries;
 use crate::housekeeping::Errands;
 use crate::hub::{Bounds, Hub};
 use crate::leaf_watch::LeafWatches;
@@ -34,6 +35,7 @@ pub(crate) struct Store {
     pub(crate) sessions: Sessions,
     pub(crate) recent: Recent,
     pub(crate) replays: ReplayAccount,
+    pub(crate) damaged: DamagedEntries,
     pub(crate) hub: Arc<Hub>,
     pub(crate) leaf_watches: Arc<LeafWatches>,
     /// Commits that other instances asked for lately.

@@ -11,6 +11,7 @@ use banyan_log::disk::{Disk, OsDisk, Overlay};
 use banyan_log::{At, FsLog, LogError, SessionLog, inspect};
 use banyan_model::SessionId;
 
+use crate::file_damage::{REGISTERED_BEGINNING, restorable_beginning};
 use crate::store::Store;
 use crate::{OpenError, Options, Progress};
 
@@ -168,6 +169,15 @@ impl Check {
         };
         self.report.records += read.lines;
         self.report.bytes += read.scanned.len + read.scanned.torn;
+        let is_known = |(line, fault): &(u64, String)| *line == 1 && fault == REGISTERED_BEGINNING;
+        let live = matches!(at, At::Live(_));
+        let damaged_first = live && read.faults.iter().any(|(line, _)| *line == 1);
+        if damaged_first
+            && !read.faults.iter().any(is_known)
+            && restorable_beginning(&self.store.log, id)?.is_some()
+        {
+            self.report.findings.push(damage(file.to_owned(), Some(1), REGISTERED_BEGINNING.to_owned()));
+        }
         for (line, fault) in &read.faults {
             let severity = if read.newer.contains(line) { Severity::Newer } else { Severity::Damage };
             let (file, reason) = (file.to_owned(), fault.clone());

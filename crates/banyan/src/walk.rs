@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use banyan_core::page::{self, Step, WalkOrder};
 use banyan_core::record::{self, Record, StoredRecord};
-use banyan_core::state::{Place, SessionState, Source};
+use banyan_core::state::{Line, SessionState, Source};
 use banyan_log::{At, BlobHash, SessionLog};
 use banyan_model::{
     AttachmentId, AttachmentMeta, EntryId, Error, MessageEntry, Seq, SessionEntry, SessionId, SessionMeta,
@@ -12,6 +12,7 @@ use banyan_model::{
 
 use crate::Banyan;
 use crate::bodies::{Brief, Wanted};
+use crate::damage::stand_in;
 
 /// How many entries are read at once, and about how many bytes.
 const ENTRIES: usize = 256;
@@ -30,7 +31,7 @@ pub struct Walk {
     /// Where the attachments' content is.
     pub(crate) contents: HashMap<AttachmentId, BlobHash>,
     sources: Vec<Source>,
-    metas: Vec<Place>,
+    metas: Vec<Line>,
     /// The title, whatever becomes of it in `meta`.
     title: String,
     steps: std::vec::IntoIter<Planned>,
@@ -42,7 +43,7 @@ pub struct Walk {
 pub enum Walked {
     /// An entry.
     Entry {
-        /// The entry. One whose content is lost is left out.
+        /// The entry. A custom entry of type [`crate::DAMAGED`] stands in for one whose content is damaged.
         entry: SessionEntry,
         /// Whether it is on the active path.
         on_path: bool,
@@ -118,10 +119,13 @@ impl Walk {
     /// The titles that the session had, and since when, oldest first; the last one is the one that it has.
     pub fn titles(&self) -> Result<Vec<(i64, String)>, Error> {
         let mut titles: Vec<(i64, String)> = Vec::new();
-        for place in &self.metas {
+        for Line { place, seq } in &self.metas {
             let line =
                 self.banyan.store.log.read(At::Live(&self.meta.session_id), place.offset, place.len as usize)?;
             let Ok(stored) = record::parse_full(&line) else { continue };
+            if stored.envelope.is_some_and(|envelope| envelope.seq != *seq) {
+                continue;
+            }
             let title = match stored.record {
                 StoredRecord::Own(Record::Created(created)) => Some(created.title),
                 StoredRecord::Own(Record::MetaSet(set)) => set.title,
@@ -182,10 +186,12 @@ impl Walk {
                 Planned::BranchBegins(entries) => self.ready.push_back(Walked::BranchBegins(entries)),
                 Planned::BranchEnds => self.ready.push_back(Walked::BranchEnds),
                 Planned::Brief(..) | Planned::Entry(..) => {
-                    if let Some(((wanted, on_path), Some(fetched))) = fetched.next() {
-                        let (entry, on_path) = (wanted.entry(fetched), *on_path);
-                        self.ready.push_back(Walked::Entry { entry, on_path });
-                    }
+                    let Some(((wanted, on_path), fetched)) = fetched.next() else { continue };
+                    let entry = match fetched {
+                        Some(fetched) => wanted.entry(fetched),
+                        None => stand_in(wanted)?,
+                    };
+                    self.ready.push_back(Walked::Entry { entry, on_path: *on_path });
                 }
             }
         }

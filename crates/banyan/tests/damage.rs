@@ -5,6 +5,7 @@ mod damage {
     mod every_file;
     mod files;
     mod folding;
+    mod holes;
     mod log;
     mod lost_files;
     mod names;

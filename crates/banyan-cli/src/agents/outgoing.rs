@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use banyan::DAMAGED;
 use banyan::export::{ExportRequest, Redaction, Target};
-use banyan::model::SessionId;
+use banyan::model::{SessionEntry, SessionId};
 use banyan::session_log::{self, Log};
 use banyan_agents::{Agent, Destination, Env, Outgoing, Written};
 
 use crate::client::Client;
 use crate::failure::{Failure, complain};
-use crate::words::one_line;
+use crate::words::{complain_of_damaged, one_line};
 
 /// Fetches a session. A session log holds every branch, id and extra, and both a directory and a server write one.
 fn fetch(client: &dyn Client, session_id: SessionId) -> Result<Outgoing, Failure> {
@@ -21,6 +22,9 @@ fn fetch(client: &dyn Client, session_id: SessionId) -> Result<Outgoing, Failure
         Ok(())
     })?;
     let Log { meta, active_leaf, entries, .. } = session_log::read(text.as_slice())?;
+    let is_damaged =
+        |entry: &&SessionEntry| matches!(entry, SessionEntry::Custom(entry) if entry.custom_type == DAMAGED);
+    complain_of_damaged(entries.iter().filter(is_damaged).count() as u64);
     Ok(Outgoing { meta, entries, leaf: active_leaf })
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use banyan::DAMAGED;
 use banyan::export::{ExportRequest, Redaction, SigningKey, Target, Written};
 use banyan_agents::{Agent, Written as AgentWritten, agent};
 use clap::Args;
@@ -17,7 +18,7 @@ use crate::client::{Access, with_client};
 use crate::failure::{Failure, complain};
 use crate::resolve::resolve;
 use crate::screen::Screen;
-use crate::words::{count, one_line};
+use crate::words::{complain_of_damaged, count, one_line};
 
 /// Write a session to a file.
 ///
@@ -128,22 +129,30 @@ fn to_file(args: &ExportArgs, target: Target, globals: &Globals, screen: &mut Sc
     with_client(globals, Access::Existing, |client| {
         let session_id = resolve(client, &args.session)?.session_id;
         let request = ExportRequest { session_id, target, redaction, plain: args.plain };
-        match file {
+        let mut marks = DamageMarks::of(target);
+        let written = match file {
             None => {
-                let written = client.export(&request, key, &mut |piece| screen.bytes(piece))?;
+                let written = client.export(&request, key, &mut |piece| {
+                    marks.look(piece);
+                    screen.bytes(piece)
+                })?;
                 screen.flush()?;
-                tell(written.as_ref());
-                Ok(())
+                written
             }
             Some(path) => {
                 let mut partial = Partial::create(path)?;
-                let written = client.export(&request, key, &mut |piece| partial.write(piece))?;
+                let written = client.export(&request, key, &mut |piece| {
+                    marks.look(piece);
+                    partial.write(piece)
+                })?;
                 partial.finish(args.force)?;
                 complain(&format!("Wrote {}.", path.display()));
-                tell(written.as_ref());
-                Ok(())
+                written
             }
-        }
+        };
+        tell(written.as_ref());
+        complain_of_damaged(written.map_or(marks.count, |written| written.damaged));
+        Ok(())
     })
 }
 
@@ -177,6 +186,34 @@ fn tell(written: Option<&Written>) {
     }
     if let Some(signer) = &written.signed_by {
         complain(&format!("Signed by {}.", one_line(signer)));
+    }
+}
+
+/// Counts the entries that stand in for damaged ones in what is exported.
+struct DamageMarks {
+    mark: Option<String>,
+    /// The end of what was seen, in which a mark may begin.
+    rest: Vec<u8>,
+    count: u64,
+}
+
+impl DamageMarks {
+    fn of(target: Target) -> Self {
+        let mark = match target {
+            Target::SessionLog => Some(format!("\"custom_type\":\"{DAMAGED}\"")),
+            Target::Markdown => Some(format!("\n## {DAMAGED} · ")),
+            Target::Html => Some(format!("<h2><span dir=\"auto\">{DAMAGED}</span>")),
+            Target::Opa | Target::OcpContext => None,
+        };
+        Self { mark, rest: Vec::new(), count: 0 }
+    }
+
+    fn look(&mut self, piece: &[u8]) {
+        let Some(mark) = &self.mark else { return };
+        self.rest.extend_from_slice(piece);
+        self.count += self.rest.windows(mark.len()).filter(|bytes| *bytes == mark.as_bytes()).count() as u64;
+        // A mark that was counted does not fit into what is kept.
+        self.rest.drain(..self.rest.len().saturating_sub(mark.len() - 1));
     }
 }
 

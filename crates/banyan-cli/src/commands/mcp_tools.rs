@@ -196,17 +196,18 @@ struct ReadSession {
 
 fn read_session(client: &dyn Client, asked: ReadSession) -> Result<String, Failure> {
     let of_entry = asked.max_chars.unwrap_or(OF_ENTRY).clamp(1, 15_000);
-    let items = match &asked.entry_id {
+    let (items, damaged) = match &asked.entry_id {
         Some(entry) => {
             let (before, after) = (asked.before.unwrap_or(2).min(20), asked.after.unwrap_or(4).min(20));
-            around(client, &asked.session_id, entry, before, after)?
+            (around(client, &asked.session_id, entry, before, after)?, Vec::new())
         }
         None => {
             let mut request = MessagesRequest::of(asked.session_id.clone());
             request.limit = Some(asked.limit.unwrap_or(8).clamp(1, 30));
             request.after_entry_id = asked.after_entry_id;
             request.include_image_data = Some(false);
-            ask(client, &request)?.messages
+            let page = ask(client, &request)?;
+            (page.messages, page.damaged)
         }
     };
     let mut text = String::new();
@@ -219,7 +220,10 @@ fn read_session(client: &dyn Client, asked: ReadSession) -> Result<String, Failu
         text.push_str(&told);
         last = Some(&item.entry_id);
     }
-    match last {
+    for damaged in &damaged {
+        let _ = writeln!(text, "[entry {} is damaged and was left out]", damaged.entry_id);
+    }
+    match last.or(damaged.last().map(|damaged| &damaged.entry_id)) {
         Some(last) => {
             let _ = writeln!(text, "Read on with after_entry_id={last}.");
         }

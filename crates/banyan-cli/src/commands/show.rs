@@ -84,10 +84,13 @@ fn conversation(
             if request.cursor.is_none() {
                 head(meta, screen)?;
             }
-            if request.cursor.is_none() && page.messages.is_empty() {
+            if request.cursor.is_none() && page.messages.is_empty() && page.damaged.is_empty() {
                 complain("There is nothing in it yet.");
             }
             page.messages.iter().try_for_each(|item| teller.tell(item, screen))?;
+        }
+        for damaged in &page.damaged {
+            complain(&format!("Entry {} is damaged and was left out.", one_line(damaged.entry_id.as_str())));
         }
         if page.next_cursor.is_none() {
             return Ok(());

@@ -57,5 +57,6 @@ fn line(node: &TreeNode, active: bool, screen: &Screen) -> String {
     let about = format!("{} · {}", size(node.bytes), ago(node.timestamp));
     let about = screen.paint(Style::Aside, &about);
     let leaf = if active { "  ← active" } else { "" };
-    format!("{mark} {}  {who}  {about}{leaf}", one_line(node.entry_id.as_str()))
+    let damaged = if node.damaged { screen.paint(Style::Bad, "  damaged") } else { String::new() };
+    format!("{mark} {}  {who}  {about}{damaged}{leaf}", one_line(node.entry_id.as_str()))
 }

@@ -82,3 +82,26 @@ fn a_file_that_is_gone_is_reported_with_what_to_do_and_repair_says_first_what_it
     let said = place.run(&["verify", "--repair", "--json"]).ok();
     assert_eq!(said.json_lines()[0]["repaired"], json!([]));
 }
+
+#[test]
+fn what_is_damaged_is_marked_in_exports_and_warned_of() {
+    let place = Place::new();
+    place.session("s", "", &["one", "two", "three"]);
+    let file = place.dir().join("s.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replacen("\"two\"", "\"tw0\"", 1)).unwrap();
+    for form in ["markdown", "html", "session-log"] {
+        let said = place.run(&["export", "s", "--to", form]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.contains("is damaged and was left out") && said.out.contains("three"), "{said:?}");
+        assert!(!said.out.contains("tw0"), "{said:?}");
+        assert!(said.err.contains("1 entry is damaged and left out"), "{said:?}");
+    }
+    let said =
+        place.run(&["export", "s", "--to", "opa", "-o", place.dir().with_extension("opa").to_str().unwrap()]);
+    assert!(said.code == Some(0) && said.err.contains("1 entry is damaged and left out"), "{said:?}");
+    let said = place.run(&["show", "s"]);
+    assert!(said.code == Some(0) && said.err.contains("is damaged and was left out"), "{said:?}");
+    let said = place.run(&["show", "s", "--tree"]);
+    assert_eq!(said.out.matches("  damaged").count(), 1, "{said:?}");
+}

@@ -9,6 +9,7 @@ use banyan_model::{EntryId, Error, LastTold, SessionEntry, SessionId, SessionMet
 
 use super::{Ctx, Decision, settle};
 use crate::node_kind::NodeKind;
+use crate::page::DAMAGED;
 use crate::record::{Attached, Created, EntryPut, LeafPut, MetaPut, Record};
 use crate::state::{NodeIx, SessionState};
 
@@ -319,6 +320,11 @@ fn known(state: &SessionState, id: &EntryId) -> Option<NodeIx> {
 }
 
 fn is_newer(state: &SessionState, ix: NodeIx, entry: &SessionEntry) -> bool {
+    // What stands in for a damaged entry replaces nothing, and is replaced by the entry.
+    if matches!(entry, SessionEntry::Custom(custom) if custom.custom_type == DAMAGED) {
+        return false;
+    }
     let node = state.node(ix);
-    node.is_damaged() || (node.revision() < entry.revision() && state.parent_id(ix).as_ref() == entry.parent_id())
+    let is_lost = node.is_damaged() || state.custom_type(ix) == Some(DAMAGED);
+    is_lost || (node.revision() < entry.revision() && state.parent_id(ix).as_ref() == entry.parent_id())
 }

@@ -142,7 +142,7 @@ fn a_narrator_that_begins_in_the_middle_tells_the_same() {
 
     let mut narrator =
         Narrator::new(session.state.session_id().clone()).with_status(session.state.status_before(at));
-    for place in session.state.metas_before(at) {
+    for crate::state::Line { place, .. } in session.state.metas_before(at) {
         let line = &session.file[place.offset as usize..][..place.len as usize];
         narrator.learn(&parse_full(line).unwrap().record);
     }

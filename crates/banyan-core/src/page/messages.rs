@@ -55,6 +55,8 @@ fn after(state: &SessionState, path: &[NodeIx], request: &MessagesRequest, id: &
 
 fn is_wanted(request: &MessagesRequest, kind: NodeKind) -> bool {
     match (&request.roles, kind.role()) {
+        // What a damaged entry was is not always known; it is named then.
+        _ if kind == NodeKind::Lost => true,
         (Some(roles), role) => role.is_some_and(|role| roles.contains(&role)),
         (None, Some(_)) => true,
         (None, None) => kind == NodeKind::CustomEntry && request.include_custom == Some(true),

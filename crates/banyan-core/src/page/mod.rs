@@ -8,7 +8,7 @@ mod tail;
 mod tree;
 mod walk;
 
-use banyan_model::{Error, SessionId};
+use banyan_model::{DamagedEntry, Error, SessionId};
 
 use crate::cursor::EntryCursor;
 use crate::state::{NodeIx, SessionState};
@@ -24,7 +24,7 @@ pub use walk::{Step, WalkOrder, walk};
 /// Entries to answer with, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The entries. None of them is damaged.
+    /// The entries, damaged ones included.
     pub nodes: Vec<NodeIx>,
     /// Where to continue, when there is more.
     pub next_cursor: Option<String>,
@@ -63,14 +63,25 @@ impl Budget {
 /// Takes entries in order until the budget is used up.
 fn fill(state: &SessionState, entries: impl Iterator<Item = NodeIx>, mut budget: Budget) -> Page {
     let mut nodes: Vec<NodeIx> = Vec::new();
-    for ix in entries.filter(|ix| !state.node(*ix).is_damaged()) {
-        if !budget.take(nodes.len(), state.node(ix).weight()) {
+    for ix in entries {
+        let node = state.node(ix);
+        let bytes = if node.is_damaged() { 0 } else { node.weight() };
+        if !budget.take(nodes.len(), bytes) {
             let next_cursor = nodes.last().map(|last| EntryCursor { id: state.id(*last) }.encode());
             return Page { nodes, next_cursor };
         }
         nodes.push(ix);
     }
     Page { nodes, next_cursor: None }
+}
+
+/// The type of the custom entry that stands in for a damaged one wherever a whole session is shown or exported.
+pub const DAMAGED: &str = "banyan.damaged";
+
+/// How an answer names an entry whose content is damaged.
+pub fn damaged_entry(state: &SessionState, ix: NodeIx) -> DamagedEntry {
+    let role = state.node(ix).kind().role();
+    DamagedEntry { entry_id: state.id(ix), parent_id: state.parent_id(ix), role }
 }
 
 fn must_exist(state: &SessionState) -> Result<(), Error> {

@@ -71,8 +71,7 @@ struct View<'a> {
 
 impl View<'_> {
     fn shows(&self, ix: NodeIx) -> bool {
-        let node = self.state.node(ix);
-        !node.is_damaged() && (self.with_custom || node.kind() != NodeKind::CustomEntry)
+        self.with_custom || self.state.node(ix).kind() != NodeKind::CustomEntry
     }
 
     /// The last entry shown before a place on the path.
@@ -90,6 +89,7 @@ impl View<'_> {
     fn bytes(&self, items: &[TailItem]) -> u64 {
         let of_item = |item: &TailItem| match &item.elided {
             Some(short) => short.get().len() as u64,
+            None if self.state.node(item.node).is_damaged() => 0,
             None => self.state.node(item.node).weight(),
         };
         items.iter().map(of_item).sum()

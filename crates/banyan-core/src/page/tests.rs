@@ -189,7 +189,7 @@ fn tail_page(session: &Session, fields: Value) -> Result<(TailPage, usize), Erro
     let mut load = |ix: NodeIx| {
         loads += 1;
         let message = session.state.node(ix).kind().is_message().then(|| session.message(ix));
-        let origin = session.state.origin_place(ix).and_then(|place| {
+        let origin = session.state.origin_line(ix).and_then(|crate::state::Line { place, .. }| {
             let line = &session.file[place.offset as usize..][..place.len as usize];
             Some(crate::record::Head::parse(line).unwrap().origin(line)?.object())
         });

@@ -55,5 +55,6 @@ fn tree_node(state: &SessionState, ix: NodeIx) -> TreeNode {
         timestamp: node.timestamp(),
         bytes: node.weight(),
         on_active_path: state.on_path(ix),
+        damaged: node.is_damaged(),
     }
 }

@@ -48,11 +48,12 @@ impl<'a> Fields<'a> {
         fields
     }
 
-    /// Where the message begins in a line that is written as we write it and holds nothing else.
-    pub(super) fn plain_message(line: &'a [u8]) -> Option<usize> {
+    /// The fields of a line that is written as we write it and holds a message and nothing else, and where that begins.
+    pub(super) fn plain_message(line: &'a [u8]) -> Option<(Self, usize)> {
         let (fields, _) = Self::scan_start(line)?;
         let ours = fields.version == Some(b"1") && fields.type_name == Some(b"\"message\"");
-        fields.body.filter(|_| ours).map(|body| body.start)
+        let from = fields.body.as_ref().filter(|_| ours)?.start;
+        Some((fields, from))
     }
 
     /// The fields that every line begins with, if they are written as we write them, and where the scan is then.

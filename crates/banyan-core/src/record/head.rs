@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use banyan_model::{CommitNo, Origin, Revision, Role, Seq};
+use banyan_model::{CommitNo, EntryId, Origin, Revision, Role, Seq};
 use serde::Deserialize;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -142,6 +142,29 @@ impl<'a> Head<'a> {
         }
     }
 
+    /// The entry that the line is about, if it is about one.
+    pub fn entry_id(&self) -> Option<&str> {
+        use HeadKind::{Adopted, Custom, EntryPut, Grew, LeafMoved, LeafPut, Legacy, Message, Settled, Updated};
+        match &self.kind {
+            Message { entry_id, .. }
+            | Custom { entry_id, .. }
+            | Updated { entry_id, .. }
+            | Settled { entry_id, .. }
+            | LeafMoved { entry_id }
+            | Adopted { entry_id } => Some(entry_id),
+            Grew(grew) => Some(&grew.entry_id),
+            EntryPut(entry) => Some(entry.id.as_str()),
+            LeafPut { entry_id } => entry_id.as_deref(),
+            Legacy(legacy) => match legacy.as_ref() {
+                LegacyHead::Entry(entry) | LegacyHead::Append(entry, _) => Some(entry.id.as_str()),
+                LegacyHead::Leaf(id) => id.as_ref().map(EntryId::as_str),
+                LegacyHead::Commit(id) => Some(id.as_str()),
+                LegacyHead::Meta(_) => None,
+            },
+            _ => None,
+        }
+    }
+
     /// How many bytes the body has, with what is stored elsewhere.
     pub fn weight(&self) -> u64 {
         let here = self.body.as_ref().map_or(0, ExactSizeIterator::len) as u64;
@@ -242,13 +265,28 @@ pub fn body_text<'a>(line: &'a [u8], head: &Head<'_>) -> Option<&'a str> {
     }
 }
 
-/// The message on a line that has nothing beside it, as most lines are. For any other line [`Head::parse`] tells more.
-pub fn plain_message(line: &[u8]) -> Option<&str> {
+/// A line that holds a message and nothing beside it, as most lines do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainMessage<'a> {
+    /// The line's number.
+    pub seq: Seq,
+    /// The message's entry.
+    pub entry_id: &'a str,
+    /// The message's JSON.
+    pub message: &'a str,
+}
+
+/// Reads a line that has a message and nothing beside it. For any other line [`Head::parse`] tells more.
+pub fn plain_message(line: &[u8]) -> Option<PlainMessage<'_>> {
     let line = without_line_feed(line);
     // Most often told by its beginning, so it comes before the checksum of all of it.
-    let from = Fields::plain_message(line)?;
+    let (fields, from) = Fields::plain_message(line)?;
     match crc::check(line) {
-        Check::Holds(covered) => std::str::from_utf8(line.get(from..covered)?).ok(),
+        Check::Holds(covered) => Some(PlainMessage {
+            seq: Seq(fields.seq.and_then(number)?),
+            entry_id: std::str::from_utf8(fields.entry_id.and_then(unquoted)?).ok()?,
+            message: std::str::from_utf8(line.get(from..covered)?).ok()?,
+        }),
         Check::Erased(_) | Check::Differs | Check::Missing => None,
     }
 }

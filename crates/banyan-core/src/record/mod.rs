@@ -36,6 +36,7 @@ pub use encode::{Spots, encode, seal};
 pub use fault::{FaultReason, LineFault, MetadataEffect, Salvaged, SalvagedWhat};
 pub use full::{Stored, StoredRecord, parse_full, parse_full_open};
 pub use grew::{AddPlace, close_grew, encode_add, open_grew};
+pub use head::PlainMessage;
 pub use head::{GrewHead, Head, HeadKind, body_text, holds_kept_record, is_kept_record, plain_message};
 pub use legacy::{LegacyEntryHead, LegacyHead, LegacyRecord};
 pub(crate) use newer::needed;

@@ -253,7 +253,7 @@ fn a_line_of_a_later_version_is_newer_and_no_damage_and_keeps_what_it_may_use() 
     let newer = NewerRecord {
         unknown: UnknownForm::SchemaVersion("2".into()),
         needs: Some("0.9.0".into()),
-        salvage: Some(Salvaged { seq: Some(Seq(3)), time_ms: Some(TIME), what }),
+        salvage: Some(Salvaged { seq: Some(Seq(3)), time_ms: Some(TIME), what, metadata: MetadataEffect::None }),
     };
     assert!(!newer.may_set_metadata());
     assert_eq!(head.kind, HeadKind::Newer(Box::new(newer)));

@@ -5,10 +5,10 @@ use std::fmt;
 
 use banyan_model::{EntryId, SessionId};
 
-use super::node::{Place, Source, SourceIx, flag};
+use super::node::{Line, Source, SourceIx, flag};
 use super::tree::NewNode;
 use super::{NodeIx, SessionState};
-use crate::fork_ids::ForkIds;
+use crate::fork_ids::{ForkIds, InheritedIds};
 use crate::record::Base;
 
 /// Why a fork cannot have the entries that it inherits.
@@ -74,15 +74,16 @@ impl SessionState {
         // Texts added and not written whole before the fork cannot be told from the full record alone.
         let whole =
             body.is_some_and(|body| !body.damaged && state.grown_between(ix, body.seq.0, base.seq.0).is_empty());
-        let place = self.place_of(state, body.map_or_else(|| original.place(), |body| body.place), sources);
-        let birth = self.place_of(state, state.birth(ix), sources);
+        let line = body.map_or_else(|| original.line(), |body| body.line);
+        let line = self.line_of(state, line, ids, sources);
+        let birth = self.line_of(state, state.birth(ix), ids, sources);
         let damaged = if whole { 0 } else { flag::DAMAGED };
         let parent = self.nodes.len().checked_sub(1).map(|last| NodeIx(last as u32));
         let copy = self.insert(NewNode {
             key: ids.derive_key(&original.key),
             parent,
-            place,
-            seq: 0,
+            place: line.place,
+            seq: line.seq.0,
             weight: body.map_or(0, |body| body.weight),
             revision: 0,
             timestamp: original.timestamp,
@@ -90,18 +91,25 @@ impl SessionState {
             custom_type: state.custom_type(ix),
             flags: original.flags & (flag::HAS_ORIGIN | flag::PLACEHOLDER) | damaged,
         });
-        if birth != place {
+        if birth != line {
             self.history.births.insert(copy.0, birth);
         }
     }
 
-    /// A place in the base, as the fork counts files.
-    fn place_of(&mut self, state: &SessionState, place: Place, known: &mut HashMap<SourceIx, SourceIx>) -> Place {
-        let source = *known.entry(place.source).or_insert_with(|| {
-            let source: &Source = &state.sources[usize::from(place.source.0)];
-            self.sources.push(source.clone());
+    /// A line of the base, as the fork counts files.
+    fn line_of(
+        &mut self,
+        state: &SessionState,
+        mut line: Line,
+        ids: &ForkIds,
+        known: &mut HashMap<SourceIx, SourceIx>,
+    ) -> Line {
+        line.place.source = *known.entry(line.place.source).or_insert_with(|| {
+            let source: &Source = &state.sources[usize::from(line.place.source.0)];
+            let ids = source.ids.as_ref().map_or_else(|| InheritedIds::of_fork(ids), |known| known.then(ids));
+            self.sources.push(Source { ids: Some(ids), ..source.clone() });
             SourceIx((self.sources.len() - 1) as u16)
         });
-        Place { source, ..place }
+        line
     }
 }

@@ -3,7 +3,7 @@
 use banyan_model::{Revision, Seq, SessionStatus};
 use hashbrown::HashMap;
 
-use super::node::{NodeIx, Place, SourceIx, flag};
+use super::node::{Line, NodeIx, Place, SourceIx, flag};
 use super::{Node, SessionState};
 use crate::node_kind::NodeKind;
 
@@ -17,7 +17,7 @@ pub(super) struct History {
     /// Weight and revision of the last full record of entries that have grown since.
     pub(super) before_growth: HashMap<u32, (u32, u32)>,
     /// The lines that appended inherited entries whose body is on another.
-    pub(super) births: HashMap<u32, Place>,
+    pub(super) births: HashMap<u32, Line>,
     /// The lines that say title, description and metadata, oldest first.
     pub(super) metas: Vec<(u64, Place)>,
     /// True while the last of them is a legacy meta, which says everything.
@@ -44,12 +44,18 @@ pub(super) struct OldBody {
     pub(super) damaged: bool,
 }
 
+impl OldBody {
+    fn line(&self) -> Line {
+        Line::new(self.seq, self.place)
+    }
+}
+
 /// A body as of some record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyAt {
     /// The full record.
-    pub place: Place,
-    /// Its number.
+    pub line: Line,
+    /// Its number among the records of this session: 0 for one in another file.
     pub seq: Seq,
     /// The revision that it has.
     pub revision: Revision,
@@ -63,9 +69,9 @@ pub struct BodyAt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodyParts {
     /// The full record.
-    pub full: Place,
+    pub full: Line,
     /// The `grew` lines after it, in order.
-    pub grown: Vec<Place>,
+    pub grown: Vec<Line>,
 }
 
 impl SessionState {
@@ -75,27 +81,29 @@ impl SessionState {
         if node.is_damaged() {
             return None;
         }
-        let grown = if node.is_grown() { self.grown_between(ix, node.body_seq, u64::MAX) } else { Vec::new() };
-        Some(BodyParts { full: node.place(), grown })
+        let full = node.line();
+        let grown = if node.is_grown() { self.grown_between(ix, full.own_seq(), u64::MAX) } else { Vec::new() };
+        Some(BodyParts { full, grown })
     }
 
     /// The last full record of an entry that is not after `seq`, or `None` when there was none yet.
     pub fn body_as_of(&self, ix: NodeIx, seq: Seq) -> Option<BodyAt> {
         let node = self.node(ix);
-        if node.body_seq <= seq.0 {
+        let line = node.line();
+        if line.own_seq() <= seq.0 {
             let (weight, revision) = self.full_record(ix);
             return Some(BodyAt {
-                place: node.place(),
-                seq: node.body_seq(),
+                line,
+                seq: Seq(line.own_seq()),
                 revision: Revision(u64::from(revision)),
                 weight: u64::from(weight),
                 damaged: node.is_damaged(),
             });
         }
-        let old = self.history.bodies.get(&ix.0)?.iter().rev().find(|old| old.seq <= seq.0)?;
+        let old = self.history.bodies.get(&ix.0)?.iter().rev().find(|old| old.line().own_seq() <= seq.0)?;
         Some(BodyAt {
-            place: old.place,
-            seq: Seq(old.seq),
+            line: old.line(),
+            seq: Seq(old.line().own_seq()),
             revision: Revision(u64::from(old.revision)),
             weight: u64::from(old.weight),
             damaged: old.damaged,
@@ -105,18 +113,18 @@ impl SessionState {
     /// Where an entry's body was right after record `seq`: that full record, and the texts added until then.
     pub fn body_parts_as_of(&self, ix: NodeIx, seq: Seq) -> Option<BodyParts> {
         let full = self.body_as_of(ix, seq)?;
-        Some(BodyParts { full: full.place, grown: self.grown_between(ix, full.seq.0, seq.0) })
+        Some(BodyParts { full: full.line, grown: self.grown_between(ix, full.seq.0, seq.0) })
     }
 
     /// The line that has an entry's origin; `None` when it has none.
-    pub fn origin_place(&self, ix: NodeIx) -> Option<Place> {
+    pub fn origin_line(&self, ix: NodeIx) -> Option<Line> {
         self.node(ix).has_origin().then(|| self.birth(ix))
     }
 
     /// The lines that say title, description and metadata as they were before record `seq`, oldest first.
-    pub fn metas_before(&self, seq: Seq) -> impl Iterator<Item = Place> + '_ {
+    pub fn metas_before(&self, seq: Seq) -> impl Iterator<Item = Line> + '_ {
         let count = self.history.metas.partition_point(|(at, _)| *at < seq.0);
-        self.history.metas[..count].iter().map(|(_, place)| *place)
+        self.history.metas[..count].iter().map(|(seq, place)| Line::new(*seq, *place))
     }
 
     /// The status as it was before record `seq`.
@@ -126,14 +134,18 @@ impl SessionState {
     }
 
     /// The line that appended an entry.
-    pub(super) fn birth(&self, ix: NodeIx) -> Place {
-        let oldest = || self.history.bodies.get(&ix.0).and_then(|bodies| bodies.first()).map(|body| body.place);
-        self.history.births.get(&ix.0).copied().or_else(oldest).unwrap_or_else(|| self.node(ix).place())
+    pub(super) fn birth(&self, ix: NodeIx) -> Line {
+        let oldest = || self.history.bodies.get(&ix.0).and_then(|bodies| bodies.first()).map(OldBody::line);
+        self.history.births.get(&ix.0).copied().or_else(oldest).unwrap_or_else(|| self.node(ix).line())
     }
 
-    pub(super) fn grown_between(&self, ix: NodeIx, after: u64, until: u64) -> Vec<Place> {
+    pub(super) fn grown_between(&self, ix: NodeIx, after: u64, until: u64) -> Vec<Line> {
         let lines = self.history.growths.get(&ix.0).map_or(&[][..], Vec::as_slice);
-        lines.iter().filter(|(seq, _)| *seq > after && *seq <= until).map(|(_, place)| *place).collect()
+        lines
+            .iter()
+            .filter(|(seq, _)| *seq > after && *seq <= until)
+            .map(|(seq, place)| Line::new(*seq, *place))
+            .collect()
     }
 
     /// Weight and revision of an entry's last full record.

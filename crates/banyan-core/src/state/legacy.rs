@@ -111,7 +111,7 @@ impl SessionState {
         }
         // Each legacy entry line is whole, its origin included.
         if origin != 0 {
-            self.history.births.insert(ix.0, place);
+            self.history.births.insert(ix.0, super::node::Line::new(seq, place));
         }
         ix
     }

@@ -33,7 +33,7 @@ pub use glimpse::{Glimpse, Glimpsed};
 pub use growing::{Growing, LiveAdd, OpenLine, Written, extend_text};
 pub use history::{BodyAt, BodyParts};
 pub use newer::Newer;
-pub use node::{Node, NodeIx, Place, Source, SourceIx};
+pub use node::{Line, Node, NodeIx, Place, Source, SourceIx};
 
 /// A session without its bodies.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ impl SessionState {
             updated_at: 0,
         };
         Self {
-            sources: vec![Source { session_id: session_id.clone(), born }],
+            sources: vec![Source { session_id: session_id.clone(), born, ids: None }],
             session_id,
             meta: Arc::new(meta),
             spare: None,

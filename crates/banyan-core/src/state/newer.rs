@@ -29,9 +29,8 @@ impl SessionState {
         faults: &mut Vec<StateFault>,
     ) {
         faults.push(StateFault::Newer(record.to_string()));
-        let newer = self.newer.get_or_insert_with(|| {
-            Box::new(Newer { reason: record.to_string(), needs: None, seq })
-        });
+        let newer =
+            self.newer.get_or_insert_with(|| Box::new(Newer { reason: record.to_string(), needs: None, seq }));
         if version_of(record.needs.as_deref()) > version_of(newer.needs.as_deref()) {
             newer.needs.clone_from(&record.needs);
         }

@@ -3,6 +3,7 @@
 use banyan_model::{EntryId, Revision, Seq, SessionId};
 
 use crate::born::Born;
+use crate::fork_ids::InheritedIds;
 use crate::id_key::IdKey;
 use crate::node_kind::NodeKind;
 
@@ -32,6 +33,38 @@ pub struct Source {
     pub session_id: SessionId,
     /// Which incarnation of it.
     pub born: Born,
+    /// How the ids of its entries become those of this session; `None` for the session's own file.
+    pub ids: Option<InheritedIds>,
+}
+
+impl Source {
+    /// True when an entry of this session is the one that a line of this file calls `written`.
+    pub fn names(&self, entry: &EntryId, written: &str) -> bool {
+        match &self.ids {
+            None => entry.as_str() == written,
+            Some(ids) => ids.derive_key(&IdKey::of(written)) == IdKey::of(entry.as_str()),
+        }
+    }
+}
+
+/// A line, known by its place and by its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Line {
+    /// Where it is.
+    pub place: Place,
+    /// Its number in that file. Lines of session-manager are counted, and do not say it themselves.
+    pub seq: Seq,
+}
+
+impl Line {
+    pub(crate) fn new(seq: u64, place: Place) -> Self {
+        Self { place, seq: Seq(seq) }
+    }
+
+    /// Its number among the records of this session: 0 when it is in another file.
+    pub(crate) fn own_seq(&self) -> u64 {
+        if self.place.source == SourceIx::OWN { self.seq.0 } else { 0 }
+    }
 }
 
 /// Where a line is.
@@ -117,9 +150,9 @@ impl Node {
         Place { source: SourceIx(self.source), offset: self.offset, len: self.len }
     }
 
-    /// The number of its last full record. Entries that a fork inherited say 0.
-    pub fn body_seq(&self) -> Seq {
-        Seq(self.body_seq)
+    /// Its last full record.
+    pub fn line(&self) -> Line {
+        Line::new(self.body_seq, self.place())
     }
 
     /// How many bytes its body has, with what is stored elsewhere.

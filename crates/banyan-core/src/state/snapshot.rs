@@ -16,13 +16,14 @@ use super::growing::Growing;
 use super::node::Source;
 use super::{NodeIx, SessionState};
 use crate::born::Born;
+use crate::fork_ids::InheritedIds;
 use crate::record::Attached;
 use nodes::{read_ix, write_ix};
 use wire::{Reader, Writer};
 
 /// What a snapshot begins with. Its number is raised when the form changes, and whenever the same records would make
 /// another state than before.
-const FORM: &[u8; 16] = b"banyan state 03\n";
+const FORM: &[u8; 16] = b"banyan state 04\n";
 
 impl SessionState {
     /// Appends the state's snapshot. The growing entry's message is not in it, nor that its line is open: take it where
@@ -98,6 +99,10 @@ impl SessionState {
         for source in sources {
             out.text(source.session_id.as_str());
             out.plain(&source.born.0);
+            out.number(source.ids.is_some());
+            if let Some(ids) = &source.ids {
+                out.plain(&ids.to_bytes());
+            }
         }
         out.count(custom_types.len());
         for custom_type in custom_types {
@@ -152,8 +157,10 @@ impl SessionState {
 
 fn read_sources(input: &mut Reader<'_>) -> Option<Vec<Source>> {
     let mut sources = Vec::new();
-    for _ in 0..input.count(17)? {
-        sources.push(Source { session_id: input.text()?.into(), born: Born(input.array()?) });
+    for _ in 0..input.count(18)? {
+        let (session_id, born) = (input.text()?.into(), Born(input.array()?));
+        let ids = if input.flag()? { Some(InheritedIds::from_bytes(&input.array()?)) } else { None };
+        sources.push(Source { session_id, born, ids });
     }
     (!sources.is_empty()).then_some(sources)
 }

@@ -60,7 +60,8 @@ impl Serving<'_> {
                 let listing = listed(&main, &request.session_id).await?;
                 let page = page::messages(&listing.state, &request, &self.limits())?;
                 let messages = items(&listing, &page, request.include_image_data)?;
-                answer(&MessagesResponse { messages, next_cursor: page.next_cursor })
+                let damaged = damaged(&listing, page.nodes.iter());
+                answer(&MessagesResponse { messages, damaged, next_cursor: page.next_cursor })
             }
         }
     }
@@ -75,7 +76,8 @@ impl Serving<'_> {
                 let listing = listed(&main, &request.session_id).await?;
                 let page = page::messages_range(&listing.state, &request, &self.limits())?;
                 let messages = items(&listing, &page, request.include_image_data)?;
-                answer(&MessagesRangeResponse { messages, next_cursor: page.next_cursor })
+                let damaged = damaged(&listing, page.nodes.iter());
+                answer(&MessagesRangeResponse { messages, damaged, next_cursor: page.next_cursor })
             }
         }
     }
@@ -204,6 +206,12 @@ fn shown(message: &Raw<AgentMessage>, include_image_data: Option<bool>) -> Resul
     Raw::of(&parsed)
 }
 
+/// The entries of a page that the main did not give.
+fn damaged<'n>(listing: &Listing, nodes: impl Iterator<Item = &'n NodeIx>) -> Vec<DamagedEntry> {
+    let missing = nodes.filter(|ix| listing.entry(**ix).is_none());
+    missing.map(|ix| page::damaged_entry(&listing.state, *ix)).collect()
+}
+
 fn tail(listing: &Listing, request: &MessagesTailRequest, limits: &Limits) -> Result<MessagesTailResponse, Error> {
     let mut load = |ix: NodeIx| match listing.entry(ix) {
         Some(SessionEntry::Message(entry)) => {
@@ -215,6 +223,8 @@ fn tail(listing: &Listing, request: &MessagesTailRequest, limits: &Limits) -> Re
         None => Ok(Loaded::default()),
     };
     let page = page::messages_tail(&listing.state, request, limits, &mut load)?;
+    let damaged = damaged(listing, page.items.iter().map(|item| &item.node));
+    let oldest_entry_id = page.items.first().map(|item| listing.state.id(item.node));
     let mut messages = Vec::with_capacity(page.items.len());
     for shown in page.items {
         let Some(entry) = listing.entry(shown.node) else { continue };
@@ -225,8 +235,7 @@ fn tail(listing: &Listing, request: &MessagesTailRequest, limits: &Limits) -> Re
         }
         messages.push(item);
     }
-    let oldest_entry_id = messages.first().map(|item| item.entry_id.clone());
-    Ok(MessagesTailResponse { messages, has_more: page.has_more, oldest_entry_id })
+    Ok(MessagesTailResponse { messages, damaged, has_more: page.has_more, oldest_entry_id })
 }
 
 impl TurnSource for Listing {

@@ -243,7 +243,9 @@ impl FsLog {
 
     /// Makes a session read-only that has records of a newer Banyan.
     pub fn close_newer(&self, session: &SessionId, reason: String, needed: String) {
-        self.shared.damaged.put(layout::session(self.shared.naming, session), FileDamage::Newer { reason, needed });
+        self.shared
+            .damaged
+            .put(layout::session(self.shared.naming, session), FileDamage::Newer { reason, needed });
     }
 
     /// Fails for a session that must not be written to.
@@ -255,6 +257,17 @@ impl FsLog {
     pub fn registered_beginning(&self, session: &SessionId) -> Option<String> {
         let contents = register::read(self.shared.disk.as_ref(), self.shared.directory).ok()?;
         contents.files.get(&layout::session(self.shared.naming, session))?.begins.clone()
+    }
+
+    /// Writes the beginning of a session's file again, in place. What was there is copied to `.banyan/aside` first. The session
+    /// must not be in use.
+    pub fn restore_beginning(&self, session: &SessionId, begins: &[u8]) -> Result<(), LogError> {
+        let path = layout::session(self.shared.naming, session);
+        let restoring = || LogError::io(format!("restoring the first line of {path}"));
+        let Some(file) = self.shared.disk.open(&path).map_err(restoring())? else { return Ok(()) };
+        self.copy_aside(session)?;
+        file.write_at(0, begins).map_err(restoring())?;
+        file.sync().map_err(restoring())
     }
 
     /// Accepts a session's file as it is now: what it had beyond that is given up.

@@ -106,4 +106,7 @@ pub struct TreeNode {
     pub bytes: u64,
     /// Whether it lies on the path that ends in the active leaf.
     pub on_active_path: bool,
+    /// Whether its content is known to be damaged. Damage that was not met yet is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
 }

@@ -59,6 +59,9 @@ impl MessagesRequest {
 pub struct MessagesResponse {
     /// The entries.
     pub messages: Vec<MessageItem>,
+    /// Entries that belong here and are left out, because their content is damaged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedEntry>,
     /// Where to continue, when there is more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
@@ -81,6 +84,18 @@ pub struct MessageItem {
     /// Whether parts of the message were left out.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
     pub elided: bool,
+}
+
+/// An entry of a page whose content is damaged. Nothing of it is in the page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DamagedEntry {
+    /// The entry's id.
+    pub entry_id: EntryId,
+    /// The entry that it follows; null at a root.
+    pub parent_id: Option<EntryId>,
+    /// Who speaks, when it is known to be a message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
 }
 
 /// Asks for the newest page of the active path, with the inner steps of agents shortened.
@@ -113,6 +128,9 @@ pub struct MessagesTailRequest {
 pub struct MessagesTailResponse {
     /// The entries.
     pub messages: Vec<MessageItem>,
+    /// Entries that belong here and are left out, because their content is damaged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedEntry>,
     /// Whether there are older ones.
     pub has_more: bool,
     /// The oldest entry of the page, to pass as `before_entry_id`.
@@ -153,6 +171,9 @@ pub struct MessagesRangeRequest {
 pub struct MessagesRangeResponse {
     /// The entries.
     pub messages: Vec<MessageItem>,
+    /// Entries that belong here and are left out, because their content is damaged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedEntry>,
     /// Where to continue, when there is more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,

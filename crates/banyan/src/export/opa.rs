@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::{PIECE, SESSION_RECORDS};
 use crate::Banyan;
+use crate::damage::is_stand_in;
 use crate::walk::{Walk, Walked};
 
 /// How many pieces wait for a reader.
@@ -106,8 +107,11 @@ impl Job {
         let options = Options { plain: self.plain, sign: self.key.as_deref() };
         let mut writer = Writer::new(out, Head::of(&self.walk.meta), &prompt, options).map_err(failed)?;
         let mut shown = HashSet::new();
+        let mut damaged = 0;
         for step in self.walk.clone() {
-            each(step?, &mut |entry| {
+            let step = step?;
+            damaged += u64::from(matches!(&step, Walked::Entry { entry, .. } if is_stand_in(entry)));
+            each(step, &mut |entry| {
                 shown.extend(content::attachments_in(entry.message));
                 if asked.as_ref() == Some(entry.entry_id) { Ok(()) } else { writer.prepare(entry) }
             })?;
@@ -155,7 +159,7 @@ impl Job {
         }
         let (mut out, written) = writer.finish().map_err(failed)?;
         out.flush().map_err(|error| failed(error.into()))?;
-        Ok(written)
+        Ok(Written { damaged, ..written })
     }
 
     /// The question that nobody has answered, when the active path ends in one.

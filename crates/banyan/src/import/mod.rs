@@ -221,16 +221,18 @@ impl Store {
         let replaced = held.look(|state| {
             let older = entries.iter().filter_map(|entry| {
                 let ix = state.find(entry.id()).filter(|ix| state.node(*ix).revision() < entry.revision())?;
-                Some((entry, state.body(ix)))
+                Some((entry, Wanted::of(state, ix)))
             });
             let older: Vec<_> = older.collect();
             (if older.is_empty() { Vec::new() } else { state.sources().to_vec() }, older)
         });
         let (sources, replaced) = replaced.unwrap_or_default();
         let mut edited = HashSet::new();
-        for (entry, body) in replaced {
-            let Some(body) = body else { continue };
-            let put = if body.grown.is_empty() { self.put_in(&sources, body.full)? } else { None };
+        for (entry, wanted) in replaced {
+            if wanted.is_lost() {
+                continue;
+            }
+            let put = self.put_in(&sources, &wanted)?;
             if put.is_none_or(|put| !has_same_keys(put.origin.as_ref(), entry.origin())) {
                 edited.insert(entry.id().clone());
             }

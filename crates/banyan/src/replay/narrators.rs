@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use banyan_core::Born;
 use banyan_core::event::{GrowthNarrator, Narrator};
 use banyan_core::record;
-use banyan_core::state::{Place, SessionState};
+use banyan_core::state::{Line, SessionState};
 use banyan_model::{Error, Seq, SessionId};
 
 use crate::store::Store;
@@ -27,7 +27,7 @@ pub(super) struct Seed {
     narrator: Narrator,
     session_id: SessionId,
     /// The lines that say title, description and metadata, unless the narrator knows them.
-    metas: Vec<Place>,
+    metas: Vec<Line>,
 }
 
 /// Maximum number of sessions whose narrators are kept.
@@ -77,9 +77,11 @@ impl Store {
     /// Makes a narrator.
     pub(super) fn narrator_from(&self, seed: Seed) -> Result<Narrator, Error> {
         let Seed { mut narrator, session_id, metas } = seed;
-        for place in metas {
+        for Line { place, seq } in metas {
             let line = self.read_past(&session_id, place.offset, place.len as usize)?;
-            if let Ok(stored) = record::parse_full(&line) {
+            if let Ok(stored) = record::parse_full(&line)
+                && stored.envelope.is_none_or(|envelope| envelope.seq == seq)
+            {
                 narrator.learn(&stored.record);
             }
         }

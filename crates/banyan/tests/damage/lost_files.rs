@@ -4,7 +4,7 @@ use std::path::Path;
 
 use banyan::Options;
 use banyan::model::SessionId;
-use banyan::repair::{Decisions, repair};
+use banyan::repair::{Decisions, plan, repair};
 use banyan::verify::verify;
 use serde_json::json;
 
@@ -130,6 +130,49 @@ fn what_a_fork_inherits_is_known_a_second_time() {
         store.close().unwrap();
         drop(store);
         assert!(!verify(dir.path(), &()).unwrap().is_sound(), "byte {at}");
+    }
+}
+
+#[test]
+fn the_first_line_of_a_fork_is_repaired_from_the_register() {
+    let dir = written();
+    let store = open(dir.path());
+    let fork = door(&store).ok("fork", json!({"session_id": "mine", "entry_id": "e3"}))["session_id"].clone();
+    door(&store).say(&fork, "of the fork");
+    let (path, meta) = (door(&store).path(&fork), door(&store).meta(&fork));
+    store.close().unwrap();
+    drop(store);
+    let name = fork.as_str().unwrap();
+    let file = file_of(dir.path(), name);
+    let whole = std::fs::read(&file).unwrap();
+    let end = whole.iter().position(|byte| *byte == b'\n').unwrap();
+    let flips = (0..end).step_by(29).chain([end]).map(|at| (at, whole[at] ^ 0x10));
+    // A byte in the middle becomes a line feed, too.
+    for (count, (at, byte)) in flips.chain([(end / 2, b'\n')]).enumerate() {
+        let mut bytes = whole.clone();
+        bytes[at] = byte;
+        std::fs::write(&file, &bytes).unwrap();
+        let report = verify(dir.path(), &()).unwrap();
+        let steps = plan(&report.findings, &Decisions::default());
+        assert_eq!(steps.len(), 1, "byte {at}: {report:?}");
+        assert_eq!(steps[0].file, format!("{name}.jsonl"), "byte {at}");
+        assert_eq!(std::fs::read(&file).unwrap(), bytes, "byte {at}: looking changes nothing");
+        repaired(dir.path(), &[], &[]).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), whole, "byte {at}");
+        let kept = dir.path().join(format!(".banyan/aside/{name}.jsonl.{}", count + 1));
+        assert_eq!(std::fs::read(kept).unwrap(), bytes, "byte {at}: what was replaced is kept");
+        let report = verify(dir.path(), &()).unwrap();
+        assert!(report.is_sound(), "byte {at}: {report:?}");
+        let (store, warnings) = open_hearing_warnings(dir.path());
+        assert_eq!(
+            (door(&store).path(&fork), door(&store).meta(&fork)),
+            (path.clone(), meta.clone()),
+            "byte {at}"
+        );
+        let listed = door(&store).ok("list", json!({}))["sessions"].clone();
+        assert!(listed.as_array().unwrap().contains(&meta), "byte {at}: {listed}");
+        assert!(warnings.all().is_empty(), "byte {at}: {:?}", warnings.all());
+        store.close().unwrap();
     }
 }
 

@@ -133,14 +133,14 @@ fn the_origin_of_an_update_is_told_and_the_entry_keeps_its_own() {
     let mut appended = request(assistant(vec![]));
     appended.origin = Some(object(r#"{"by":"a"}"#));
     let id = session.append_with(appended).unwrap();
-    let place = session.state.origin_place(session.state.leaf().unwrap());
+    let line = session.state.origin_line(session.state.leaf().unwrap());
     let mut changed = update(&id, vec![text("x")]);
     changed.origin = Some(object(r#"{"by":"b"}"#));
     let decision = decided(&mut session, changed.clone());
     let Some(Record::Updated(updated)) = decision.records.last() else { panic!("not whole") };
     assert_eq!(updated.origin, changed.origin);
     session.commit(&decision.records);
-    assert_eq!(session.state.origin_place(session.state.leaf().unwrap()), place);
+    assert_eq!(session.state.origin_line(session.state.leaf().unwrap()), line);
 }
 
 #[test]

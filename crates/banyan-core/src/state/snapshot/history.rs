@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use super::nodes::Places;
 use super::wire::{Reader, Writer};
 use crate::state::history::{History, OldBody};
-use crate::state::node::Place;
+use crate::state::node::{Line, Place};
 
 /// Statuses by the number that stands for them.
 const STATUSES: [SessionStatus; 4] =
@@ -29,7 +29,7 @@ pub(super) fn write(history: &History, out: &mut Writer<'_>) {
         out.number(*weight);
         out.number(*revision);
     });
-    write_by_entry(births, out, |place, out| places.write(*place, out));
+    write_by_entry(births, out, |line, out| write_line((line.seq.0, line.place), &mut places, out));
     write_lines(metas, &mut places, out);
     out.number(*legacy_meta_last);
     out.count(statuses.len());
@@ -51,7 +51,10 @@ pub(super) fn read(input: &mut Reader<'_>, sources: usize, nodes: usize) -> Opti
         })?,
         growths: read_by_entry(input, nodes, |input| read_list(input, |input| read_line(places, input)))?,
         before_growth: read_by_entry(input, nodes, |input| Some((input.number32()?, input.number32()?)))?,
-        births: read_by_entry(input, nodes, |input| places.read(input))?,
+        births: read_by_entry(input, nodes, |input| {
+            let (seq, place) = read_line(places, input)?;
+            Some(Line::new(seq, place))
+        })?,
         metas: read_list(input, |input| read_line(places, input))?,
         legacy_meta_last: input.flag()?,
         statuses: read_list(input, |input| {

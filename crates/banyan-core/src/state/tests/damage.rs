@@ -23,10 +23,21 @@ fn damage_text(line: &mut [u8]) {
     line[at] ^= 1;
 }
 
+/// The entries of a page whose content is there.
 fn shown(state: &SessionState) -> Vec<EntryId> {
+    paged(state, false)
+}
+
+/// The entries of a page that are named as damaged.
+fn named(state: &SessionState) -> Vec<EntryId> {
+    paged(state, true)
+}
+
+fn paged(state: &SessionState, damaged: bool) -> Vec<EntryId> {
     let request = serde_json::from_str::<MessagesRequest>(r#"{"session_id":"any"}"#).unwrap();
     let page = page::messages(state, &request, &Limits::default()).unwrap();
-    page.nodes.iter().map(|ix| state.id(*ix)).collect()
+    let nodes = page.nodes.iter().filter(|ix| state.node(**ix).is_damaged() == damaged);
+    nodes.map(|ix| state.id(*ix)).collect()
 }
 
 #[test]
@@ -38,6 +49,7 @@ fn given_a_damaged_text_then_its_entry_keeps_its_place_and_is_not_served() {
     let (state, faults) = reload(&session, &lines);
     assert_eq!(faults.len(), 1);
     assert_eq!(shown(&state), [ids[0].clone(), ids[2].clone()]);
+    assert_eq!(named(&state), [ids[1].clone()]);
     assert_eq!(state.body(state.find(&ids[1]).unwrap()), None);
     assert_eq!(state.leaf_id(), Some(ids[2].clone()));
     assert_eq!(state.meta(), session.state.meta());
@@ -54,6 +66,7 @@ fn given_a_line_that_tells_nothing_then_what_follows_it_hangs_on_a_placeholder()
     let missing = StateFault::UnknownParent { entry_id: ids[2].clone(), parent_id: ids[1].clone() };
     assert_eq!(faults, vec![StateFault::Damaged(FaultReason::NotUtf8), missing]);
     assert_eq!(shown(&state), [ids[0].clone(), ids[2].clone()]);
+    assert_eq!(named(&state), [ids[1].clone()]);
     assert_eq!(state.path().len(), 3);
 }
 
@@ -93,7 +106,7 @@ fn given_lines_that_are_gone_or_come_twice_then_that_is_told_and_the_rest_is_rea
     gone.remove(1);
     let (state, faults) = reload(&session, &gone);
     assert!(matches!(faults[0], StateFault::Gap { .. }), "{faults:?}");
-    assert_eq!(shown(&state), ids[1..]);
+    assert_eq!((shown(&state), named(&state)), (ids[1..].to_vec(), vec![ids[0].clone()]));
 
     let mut twice = lines(&session);
     twice.insert(2, twice[1].clone());

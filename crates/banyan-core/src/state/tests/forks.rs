@@ -39,7 +39,7 @@ fn decided_meta(meta: &banyan_model::SessionMeta) -> banyan_model::SessionMeta {
 
 fn texts(fork: &SessionState, files: &[(&SessionId, &[u8])]) -> Vec<String> {
     let text_at = |ix: &crate::NodeIx| {
-        let place = fork.body(*ix).unwrap().full;
+        let place = fork.body(*ix).unwrap().full.place;
         let source = &fork.sources()[usize::from(place.source.0)];
         let file = files.iter().find(|(id, _)| **id == source.session_id).unwrap().1;
         let line = &file[place.offset as usize..][..place.len as usize];
@@ -130,8 +130,8 @@ fn given_an_inherited_entry_with_an_origin_then_the_origin_is_where_the_entry_wa
     source.update(&id, vec![ContentBlock::text("other")]);
     let fork = fork(&mut source, &id).session;
     let ix = fork.state.leaf().unwrap();
-    let place = fork.state.origin_place(ix).unwrap();
+    let place = fork.state.origin_line(ix).unwrap().place;
     let line = &source.file[place.offset as usize..][..place.len as usize];
     assert_eq!(Head::parse(line).unwrap().origin(line), Some(object(r#"{"by":"me"}"#).into()));
-    assert_ne!(fork.state.body(ix).unwrap().full, place);
+    assert_ne!(fork.state.body(ix).unwrap().full.place, place);
 }

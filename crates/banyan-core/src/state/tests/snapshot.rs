@@ -231,7 +231,7 @@ proptest! {
         bytes[end..].copy_from_slice(&crc);
         if let Some(mut state) = SessionState::from_snapshot(&bytes) {
             for at in 0..state.nodes.len() as u32 {
-                let _ = (state.chain(NodeIx(at)), state.body(NodeIx(at)), state.origin_place(NodeIx(at)));
+                let _ = (state.chain(NodeIx(at)), state.body(NodeIx(at)), state.origin_line(NodeIx(at)));
             }
             apply_lines(&mut state, &play(&[Step::Append("a".into()), Step::Note]).0.file, 0);
             state.finish();

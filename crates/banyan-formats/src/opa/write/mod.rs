@@ -118,6 +118,8 @@ pub struct Written {
     pub attachments: u64,
     /// How many custom messages have no place in a history. The session's own records have them.
     pub left_out: u64,
+    /// How many entries of the session are damaged. The session's own records say where; the history has nothing in their place.
+    pub damaged: u64,
     /// How many pictures and files could not be found, and are named in words.
     pub missing: u64,
     /// The names of the session's own records; none in a plain archive.
