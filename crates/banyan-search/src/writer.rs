@@ -10,7 +10,19 @@ use crate::document::{self, Document, SessionNo, SessionRecord};
 use crate::error::SearchError;
 use crate::files;
 use crate::index::{Payload, Progress, no_merging, session_term};
+use crate::merging;
 use crate::schema::{Fields, VERSION};
+
+/// What came of writing segments anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expunged {
+    /// Segments that were written anew.
+    pub segments: u64,
+    /// How many bytes they had.
+    pub bytes: u64,
+    /// Segments that could not be.
+    pub left: u64,
+}
 
 /// The one who writes to an index.
 pub struct Writer {
@@ -101,6 +113,30 @@ impl Writer {
             prepared.commit()?;
             Ok(())
         })
+    }
+
+    /// Writes every segment anew that has deleted documents, so that nothing of them is left once the readers are
+    /// refreshed and [`remove_unused`](Self::remove_unused) was called.
+    pub fn expunge(&mut self) -> Result<Expunged, SearchError> {
+        let mut expunged = Expunged::default();
+        for segment in self.writer.index().searchable_segment_metas()? {
+            if segment.num_deleted_docs() == 0 {
+                continue;
+            }
+            let bytes = self.root.as_ref().map_or(0, |root| merging::size_of(&segment, root));
+            // One that is being merged already is met again the next time.
+            match self.writer.merge(&[segment.id()]).wait() {
+                Ok(_) => (expunged.segments, expunged.bytes) = (expunged.segments + 1, expunged.bytes + bytes),
+                Err(_) => expunged.left += 1,
+            }
+        }
+        Ok(expunged)
+    }
+
+    /// Removes the files of segments that nobody reads any more.
+    pub fn remove_unused(&self) -> Result<(), SearchError> {
+        self.writer.garbage_collect_files().wait()?;
+        Ok(())
     }
 
     /// Ends writing. What was not committed is gone; the files are vouched for.

@@ -10,6 +10,7 @@ use banyan_log::{FsLog, SessionLog};
 use banyan_model::{CommitNo, Error};
 
 use crate::access::Access;
+use crate::erasure::Erasure;
 use crate::housekeeping::Errands;
 use crate::hub::{Bounds, Hub};
 use crate::leaf_watch::LeafWatches;
@@ -17,6 +18,7 @@ use crate::progress::Progress;
 use crate::recent::Recent;
 use crate::search::Search;
 use crate::sessions::Sessions;
+use crate::space::{DiskSpace, SpaceWatch};
 use crate::store_protocol::Tokens;
 
 /// A session database. Cloning it is cheap and gives the same one; [`Banyan::with_access`] gives one that may do less.
@@ -42,6 +44,8 @@ pub(crate) struct Store {
     pub(crate) progress: Box<dyn Progress>,
     pub(crate) housekeeper: Mutex<Option<JoinHandle<()>>>,
     pub(crate) errands: Arc<Errands>,
+    pub(crate) space: SpaceWatch,
+    pub(crate) erasure: Erasure,
     pub(crate) search: Arc<Search>,
     pub(crate) closed: AtomicBool,
 }
@@ -95,6 +99,11 @@ impl Banyan {
     /// How much one call may ask for.
     pub fn limits(&self) -> Limits {
         self.store.settings.limits()
+    }
+
+    /// How much room there is on the disk.
+    pub fn disk_space(&self) -> DiskSpace {
+        self.store.disk_space()
     }
 
     /// Why writing has stopped until the store is opened again, if it has.

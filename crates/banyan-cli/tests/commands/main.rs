@@ -9,6 +9,7 @@ mod changing;
 mod common;
 mod first_steps;
 mod following;
+mod full_disk;
 mod keys;
 mod mcp;
 mod opa;

@@ -56,6 +56,7 @@ pub(crate) fn run(shared: &Shared) {
         } else {
             shared.show_files();
         }
+        shared.reserve.keep(shared.disk.as_ref());
     }
 }
 
@@ -102,10 +103,11 @@ impl Shared {
             self.disk.rename(path, &format!("{path}{SET_ASIDE}"))?;
             return self.disk.sync_dir(layout::WAL);
         }
+        let may_keep = self.may_keep_ready(sealed.size);
         let reuse = {
             let mut upkeep = self.upkeep();
-            let wanted = self.options.background && upkeep.ready.is_none() && !upkeep.stop;
-            (wanted && sealed.size >= upkeep.next_size).then(|| {
+            let wanted = self.options.background && upkeep.ready.is_none() && !upkeep.stop && !upkeep.clearing;
+            (wanted && may_keep && sealed.size >= upkeep.next_size).then(|| {
                 upkeep.next_id += 1;
                 upkeep.next_id - 1
             })
@@ -119,7 +121,12 @@ impl Shared {
         self.disk.rename(path, &new)?;
         self.disk.sync_dir(layout::WAL)?;
         if let Some(file) = self.disk.open(&new)? {
-            self.upkeep().ready = Some(Segment { id, file, size: sealed.size, at: 0 });
+            let mut upkeep = self.upkeep();
+            if upkeep.clearing {
+                drop(upkeep);
+                return self.disk.remove(&new);
+            }
+            upkeep.ready = Some(Segment { id, file, size: sealed.size, at: 0 });
         }
         Ok(())
     }
@@ -187,6 +194,10 @@ impl Shared {
 
     /// Makes the next segment ahead of time, while writers fill the current one.
     fn prepare_next(&self) {
+        let wanted = self.upkeep().next_size;
+        if !self.may_keep_ready(wanted) {
+            return;
+        }
         let (id, size) = {
             let mut upkeep = self.upkeep();
             if upkeep.ready.is_some() || upkeep.trouble.is_some() || upkeep.stop {

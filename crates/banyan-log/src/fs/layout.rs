@@ -15,6 +15,8 @@ pub(crate) const LIVE: &str = ".banyan/wal/live";
 pub(crate) const REGISTER: &str = ".banyan/files";
 /// What was lost, for good.
 pub(crate) const DAMAGE: &str = ".banyan/damage.log";
+/// Room that only the log may use.
+pub(crate) const RESERVE: &str = ".banyan/reserve";
 pub(crate) const JOURNAL: &str = ".banyan/journal";
 pub(crate) const BLOBS: &str = ".banyan/blobs";
 pub(crate) const BASES: &str = ".banyan/bases";
