@@ -31,6 +31,7 @@ mod path;
 mod portable;
 mod presence;
 mod problem;
+mod purge;
 mod rates;
 mod request_id;
 mod resources;

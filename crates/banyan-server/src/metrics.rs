@@ -47,6 +47,8 @@ pub(crate) struct Metrics {
     head: Gauge,
     searchable: Gauge,
     poisoned: Gauge,
+    disk_free: Gauge,
+    disk_level: Gauge,
     keys: Gauge,
 }
 
@@ -100,6 +102,8 @@ impl Metrics {
             head: Gauge::default(),
             searchable: Gauge::default(),
             poisoned: Gauge::default(),
+            disk_free: Gauge::default(),
+            disk_level: Gauge::default(),
             keys: Gauge::default(),
         };
         metrics.register();
@@ -154,6 +158,9 @@ impl Metrics {
         let about = "The number of the last commit that searches find; 0 while the index is made";
         to.register("search_commits", about, self.searchable.clone());
         to.register("poisoned", "1 when writing has stopped until the next start", self.poisoned.clone());
+        to.register_with_unit("disk_free", "What is free on the disk", Unit::Bytes, self.disk_free.clone());
+        let about = "0 when the disk has room, 1 when it is short, 2 when it is full and writes are refused";
+        to.register("disk_level", about, self.disk_level.clone());
         to.register("keys", "Keys that the server knows", self.keys.clone());
     }
 
@@ -174,6 +181,9 @@ pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result
     metrics.head.set(i64::try_from(app.store.head().0).unwrap_or(i64::MAX));
     metrics.searchable.set(i64::try_from(app.store.searchable().0).unwrap_or(i64::MAX));
     metrics.poisoned.set(app.store.poisoned().is_some().into());
+    let disk = app.store.disk_space();
+    metrics.disk_free.set(i64::try_from(disk.free).unwrap_or(i64::MAX));
+    metrics.disk_level.set(disk.level as i64);
     metrics.subscriptions.set(i64::try_from(app.subscriptions.taken()).unwrap_or(i64::MAX));
     metrics.keys.set(i64::try_from(app.keys.all().len()).unwrap_or(i64::MAX));
     let mut page = String::new();

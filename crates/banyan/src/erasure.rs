@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use banyan_log::ClearedLog;
 use banyan_model::Error;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Banyan;
 use crate::search::Expunging;
@@ -28,7 +28,7 @@ impl Default for EraseAfter {
 }
 
 /// What [`Banyan::purge`] removed, and what it could not reach.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purged {
     /// Segments of the write-ahead log that were removed.
     pub log_segments: u64,
@@ -43,7 +43,7 @@ pub struct Purged {
 }
 
 /// Something that may still hold bytes of deleted sessions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotReached {
     /// A file or directory, relative to the data directory.
     pub path: String,
@@ -51,8 +51,8 @@ pub struct NotReached {
     pub reason: String,
 }
 
-/// The index is given this long to be written anew when it is asked for.
-const EXPUNGING: Duration = Duration::from_secs(300);
+/// A purge waits this long for the index to be written anew, which goes on after that.
+const EXPUNGING: Duration = Duration::from_secs(45);
 
 /// Writing the index anew takes at most this part of the time.
 const EXPUNGING_SHARE: u32 = 50;
@@ -176,7 +176,10 @@ impl Store {
         match expunged {
             Some(expunged) if expunged.left == 0 => {}
             Some(_) => not_reached(".banyan/index/search", "parts of it are being merged; try again".to_owned()),
-            None => not_reached(".banyan/index/search", "it is not written now; try again".to_owned()),
+            None => not_reached(
+                ".banyan/index/search",
+                "it is still being written anew, or has no room for that; try again".to_owned(),
+            ),
         }
         let expunged = expunged.unwrap_or_default();
         (purged.search_segments, purged.search_bytes) = (expunged.segments, expunged.bytes);

@@ -11,6 +11,10 @@ mod concurrent;
 mod contract;
 #[path = "damage.rs"]
 mod damage;
+#[path = "erasure.rs"]
+mod erasure;
+#[path = "full_disk.rs"]
+mod full_disk;
 #[path = "isolation.rs"]
 mod isolation;
 #[path = "model.rs"]

@@ -181,26 +181,78 @@ fn a_full_disk_that_gets_room_takes_appends_again_without_a_restart() {
         Ok(disk) => disk,
         Err(why) => return skipped("a_full_disk_that_gets_room_takes_appends_again_without_a_restart", &why),
     };
-    let ballast = disk.path().join("ballast");
+    let (ballast, rest) = (disk.path().join("ballast"), disk.path().join("rest"));
     std::fs::write(&ballast, vec![7; 16 << 20]).unwrap();
     let server = disk.serve();
+    assert_eq!(server.get("/readyz"), (200, "ok\n".to_owned()));
     let (sessions, kept) = server.fill();
     assert!(kept > 500, "{kept} messages were kept before the disk was full");
-    // Reading goes on.
-    let page = server.call("session::messages", &json!({"session_id": sessions[0], "limit": 1}));
-    assert_eq!(page.0, 200, "{page:?}");
+    // What the search index gives back is taken, too, until nothing is left.
+    until("the disk is full to the last byte", || {
+        let _ = File::options()
+            .append(true)
+            .create(true)
+            .open(&rest)
+            .and_then(|mut file| file.write_all(&[7; 1 << 16]));
+        server.metric("disk_level") == 2.0 && server.free() == 0 && !server.lines("the disk is full").is_empty()
+    });
+    assert_full_and_readable(&server, &sessions);
 
     std::fs::remove_file(&ballast).unwrap();
     until("an append is taken", || server.append(&sessions[0], 0, 1000).0 == 200);
     // What is derived goes on, too, and stops before it takes what the log needs.
-    until("search has caught up, or the disk is short again", || {
-        server.append(&sessions[0], 0, 1);
-        server.metric("search_commits") + 50.0 > server.metric("commits") || server.free() < (4 << 20)
+    until("search has caught up, or the disk is short", || {
+        assert_eq!(server.append(&sessions[0], 0, 1).0, 200);
+        server.metric("search_commits") + 50.0 > server.metric("commits") || server.metric("disk_level") == 1.0
     });
     for number in 0..100 {
         let (status, answer) = server.append(&sessions[0], number, 500);
         assert_eq!(status, 200, "{answer}");
     }
-    let damaged = server.lines("begins anew");
-    assert!(damaged.is_empty(), "{damaged:?}");
+    until("the log says that there is room", || !server.lines("the disk has room again").is_empty());
+    assert_eq!(server.get("/readyz").0, 200);
+    assert_eq!(server.lines("begins anew"), [""; 0], "a full disk is no damage");
+    assert_eq!(server.lines("made anew"), [""; 0], "a full disk is no damage");
+    let lines = server.lines("\"the disk ");
+    assert!(lines.len() <= 12, "a line at each change, and not a line a second: {lines:#?}");
+}
+
+fn assert_full_and_readable(server: &Server, sessions: &[String]) {
+    let (status, answer) = server.append(&sessions[0], 0, 1000);
+    assert_full(status, &answer);
+    let (status, reason) = server.get("/readyz");
+    assert!(status == 503 && reason.contains("the disk is full"), "{status} {reason}");
+    let page = server.call("session::messages", &json!({"session_id": sessions[0], "limit": 1}));
+    assert_eq!(page.0, 200, "{page:?}");
+}
+
+#[test]
+fn sessions_are_deleted_on_a_full_disk_and_that_makes_room() {
+    let disk = match SmallDisk::mount("64m") {
+        Ok(disk) => disk,
+        Err(why) => return skipped("sessions_are_deleted_on_a_full_disk_and_that_makes_room", &why),
+    };
+    let server = disk.serve();
+    let (sessions, _) = server.fill();
+    let rest = disk.path().join("rest");
+    until("the disk is full to the last byte", || {
+        let _ = File::options()
+            .append(true)
+            .create(true)
+            .open(&rest)
+            .and_then(|mut file| file.write_all(&[7; 1 << 16]));
+        server.metric("disk_level") == 2.0 && server.free() == 0
+    });
+    let reserve = server.data.join(".banyan/reserve");
+    assert!(reserve.exists(), "the log has kept its reserve");
+    assert_full_and_readable(&server, &sessions);
+    let (doomed, kept) = sessions.split_at(sessions.len() / 2);
+    for session in doomed {
+        let (status, answer) = server.call("session::delete", &json!({"session_id": session}));
+        assert_eq!((status, &answer["deleted"]), (200, &json!(true)), "{answer}");
+    }
+    until("an append is taken", || server.append(&kept[0], 0, 1000).0 == 200);
+    until("the reserve is whole again", || reserve.exists());
+    let missing = server.call("session::get", &json!({"session_id": doomed[0]}));
+    assert_eq!(missing.1["session"], Value::Null, "{missing:?}");
 }

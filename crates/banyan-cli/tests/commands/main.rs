@@ -14,6 +14,7 @@ mod keys;
 mod mcp;
 mod opa;
 mod portable;
+mod purge;
 mod reading;
 mod real_agents;
 mod searching;

@@ -57,6 +57,7 @@ pub(crate) fn run(shared: &Shared) {
             shared.show_files();
         }
         shared.reserve.keep(shared.disk.as_ref());
+        shared.withdraw_grant();
     }
 }
 
@@ -179,6 +180,9 @@ impl Shared {
             && !matches!(error, LogError::Full(_))
         {
             self.poison(&error.to_string());
+        }
+        if !self.options.background {
+            self.reserve.keep(self.disk.as_ref());
         }
         let mut upkeep = self.upkeep();
         upkeep.trouble = outcome.err();

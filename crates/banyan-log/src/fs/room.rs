@@ -5,9 +5,11 @@
 //! takes a new segment only if there is room for its content, too.
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::layout;
+use super::segment::Segment;
 use super::shared::Shared;
 use crate::LogError;
 use crate::disk::{Disk, Space};
@@ -28,6 +30,9 @@ pub(super) const SMALLEST_SEGMENT: u64 = 64 << 10;
 
 /// A segment takes at most this part of what is free, so that the log does not hold much of a small disk.
 pub(super) const SHARE_OF_FREE: u64 = 8;
+
+/// So many bytes at most are stored beside the log before the disk is asked again.
+const MOST_GRANTED: u64 = 64 << 20;
 
 /// What the catalogue may need to note what was committed.
 const FOR_THE_CATALOGUE: u64 = 64 << 10;
@@ -111,12 +116,29 @@ impl Shared {
         Some(Room { total: space.total, free: space.free, full })
     }
 
-    /// Refuses to store so many bytes beside the log where that would leave too little for what is committed.
+    /// Refuses to store so many bytes beside the log where that would leave too little for what is committed. The disk is asked
+    /// for many at a time.
     pub(crate) fn expect_room(&self, bytes: u64) -> Result<(), LogError> {
-        match self.disk.space().ok().flatten().map(|space| self.spare(space)) {
-            Some(spare) if spare < bytes => Err(too_little(spare)),
-            _ => Ok(()),
+        let take = |granted: u64| granted.checked_sub(bytes);
+        if self.granted.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok() {
+            return Ok(());
         }
+        let Some(spare) = self.disk.space().ok().flatten().map(|space| self.spare(space)) else { return Ok(()) };
+        if spare < bytes {
+            return Err(too_little(spare));
+        }
+        self.granted.store(((spare - bytes) / SHARE_OF_FREE).min(MOST_GRANTED), Ordering::Release);
+        Ok(())
+    }
+
+    /// Has the disk be asked again before anything more is stored.
+    pub(crate) fn withdraw_grant(&self) {
+        self.granted.store(0, Ordering::Release);
+    }
+
+    /// Whether the content of a segment that is there already fits into the session files.
+    pub(crate) fn has_room_for(&self, segment: &Segment) -> bool {
+        self.disk.space().ok().flatten().is_none_or(|space| self.spare(space) >= segment.size)
     }
 
     /// How large the next segment may be that is to hold `need` bytes. Its content needs as much again in the session files.

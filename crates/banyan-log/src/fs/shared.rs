@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) register_is_new: AtomicBool,
     pub(crate) damaged: DamagedFiles,
     pub(crate) reserve: Reserve,
+    /// How many bytes may be stored beside the log before the disk is asked for room.
+    pub(crate) granted: AtomicU64,
     pub(crate) cleared: Cleared,
     journal: Mutex<Option<(u64, Arc<LazyFile>)>>,
     /// Given back when the log is closed, or else when the last of its threads has ended.
@@ -136,6 +138,7 @@ impl Shared {
             register_is_new: AtomicBool::new(false),
             damaged: DamagedFiles::default(),
             reserve: Reserve::default(),
+            granted: AtomicU64::new(0),
             cleared: Cleared::default(),
             journal: Mutex::default(),
             lock: Mutex::new(Some(lock)),
@@ -260,7 +263,7 @@ impl Shared {
             (upkeep.ready.take(), upkeep.next_size)
         };
         let ready = match ready {
-            Some(ready) if ready.size >= need && self.expect_room(ready.size).is_ok() => Some(ready),
+            Some(ready) if ready.size >= need && self.has_room_for(&ready) => Some(ready),
             Some(unfit) => {
                 let _ = self.disk.remove(&layout::segment(unfit.id));
                 None

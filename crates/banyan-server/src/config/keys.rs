@@ -76,6 +76,7 @@ pub(super) struct Draft {
     pub(super) settings: Settings,
     pub(super) data: Option<PathBuf>,
     pub(super) durability: Durability,
+    pub(super) low_mark: Option<u64>,
     pub(super) logs: Logs,
     certificate: Option<PathBuf>,
     private_key: Option<PathBuf>,
@@ -90,6 +91,7 @@ impl Default for Draft {
             settings: Settings::default(),
             data: None,
             durability: Durability::Synced,
+            low_mark: None,
             logs: Logs::default(),
             certificate: None,
             private_key: None,
@@ -204,6 +206,21 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
         |draft| if draft.durability == Durability::Synced { "synced" } else { "buffered" }.to_owned()
+    ),
+    key!(
+        "storage.low_mark",
+        "the disk is short when less is free: a size, or `auto` for 5 % of the disk and at most 1GiB",
+        |draft, given| {
+            draft.low_mark = match given.text {
+                "auto" => None,
+                text => Some(size(text)? as u64),
+            };
+            Ok(())
+        },
+        |draft| match draft.low_mark {
+            Some(bytes) => size_text(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            None => "auto".to_owned(),
+        }
     ),
     key!(
         "tls.certificate",
