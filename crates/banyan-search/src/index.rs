@@ -238,4 +238,42 @@ mod tests {
                 .is_some_and(|why| why.contains("another version"))
         );
     }
+
+    #[test]
+    fn a_step_for_which_there_is_no_room_leaves_the_index_as_it_was() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let dir = tempfile::tempdir().unwrap();
+        let has_room = Arc::new(AtomicBool::new(true));
+        let asked = Arc::clone(&has_room);
+        let room = Room::new(move |_| asked.load(Ordering::SeqCst));
+        let record = |number| SessionRecord {
+            number: crate::SessionNo(number),
+            born: "b".to_owned(),
+            leaf: None,
+            path: 0,
+            labels: crate::labels_of(None),
+            commit: CommitNo(1),
+            seen: CommitNo(1),
+            base: None,
+        };
+        let opened = SearchIndex::open(dir.path(), &room).unwrap();
+        let mut writer = opened.index.writer(None).unwrap();
+        writer.put_session(&SessionId::from("first"), &record(0), None).unwrap();
+        writer.commit(CommitNo(1), true).unwrap();
+        has_room.store(false, Ordering::SeqCst);
+        assert!(!room.take_refusal());
+        let second = writer
+            .put_session(&SessionId::from("second"), &record(1), None)
+            .and_then(|()| writer.commit(CommitNo(2), true));
+        assert!(second.is_err() && room.take_refusal());
+        drop(writer);
+        opened.index.remove_leftovers().unwrap();
+        drop(opened);
+        has_room.store(true, Ordering::SeqCst);
+        let again = SearchIndex::open(dir.path(), &room).unwrap();
+        assert_eq!(again.replaced, None);
+        assert_eq!(again.progress.map(|progress| progress.position), Some(CommitNo(1)));
+        assert!(again.index.session(&SessionId::from("first")).unwrap().is_some());
+    }
 }

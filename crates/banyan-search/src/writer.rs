@@ -1,6 +1,7 @@
 //! Changing the index. Nothing is seen of it before it is committed.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use banyan_model::{CommitNo, EntryId, Object, SessionId};
 use tantivy::{IndexWriter, TantivyDocument, Term};
@@ -12,6 +13,10 @@ use crate::files;
 use crate::index::{Payload, Progress, no_merging, session_term};
 use crate::merging;
 use crate::schema::{Fields, VERSION};
+
+/// How long merges that are under way are waited for, and how often they are looked at.
+const MERGING: Duration = Duration::from_secs(30);
+const BETWEEN: Duration = Duration::from_millis(50);
 
 /// What came of writing segments anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,18 +124,24 @@ impl Writer {
     /// refreshed and [`remove_unused`](Self::remove_unused) was called.
     pub fn expunge(&mut self) -> Result<Expunged, SearchError> {
         let mut expunged = Expunged::default();
-        for segment in self.writer.index().searchable_segment_metas()? {
-            if segment.num_deleted_docs() == 0 {
-                continue;
+        let began = Instant::now();
+        loop {
+            let segments = self.writer.index().searchable_segment_metas()?;
+            let with_deletes: Vec<_> = segments.iter().filter(|segment| segment.num_deleted_docs() > 0).collect();
+            expunged.left = 0;
+            for segment in &with_deletes {
+                let bytes = self.root.as_ref().map_or(0, |root| merging::size_of(segment, root));
+                match self.writer.merge(&[segment.id()]).wait() {
+                    Ok(_) => (expunged.segments, expunged.bytes) = (expunged.segments + 1, expunged.bytes + bytes),
+                    // It is being merged with others already, and comes out of that without what was deleted.
+                    Err(_) => expunged.left += 1,
+                }
             }
-            let bytes = self.root.as_ref().map_or(0, |root| merging::size_of(&segment, root));
-            // One that is being merged already is met again the next time.
-            match self.writer.merge(&[segment.id()]).wait() {
-                Ok(_) => (expunged.segments, expunged.bytes) = (expunged.segments + 1, expunged.bytes + bytes),
-                Err(_) => expunged.left += 1,
+            if with_deletes.is_empty() || began.elapsed() > MERGING {
+                return Ok(expunged);
             }
+            std::thread::sleep(BETWEEN);
         }
-        Ok(expunged)
     }
 
     /// Removes the files of segments that nobody reads any more.

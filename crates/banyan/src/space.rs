@@ -121,7 +121,7 @@ impl Store {
     pub(crate) fn may_index_again(&self) -> bool {
         let given_back = self.space.given_back.load(Ordering::Relaxed);
         let slack = self.log.room().map_or(0, |room| self.space.low_mark(room.total) / 4);
-        self.may_derive(slack.saturating_add(given_back.saturating_mul(2)))
+        self.may_derive(slack.saturating_add(given_back))
     }
 
     /// Notes how many bytes the search index had that was removed; 0 when it is made again.

@@ -51,7 +51,7 @@ fn a_server_is_purged_by_an_operator_alone() {
 fn what_cannot_be_reached_is_named() {
     let place = Place::new();
     let entries = place.session("s", "t", &["kept for the fork"]);
-    place.run(&["fork", "s", &entries[0]]).ok();
+    assert_eq!(place.run(&["fork", "s", &entries[0]]).code, Some(0));
     place.run(&["rm", "--yes", "s"]).ok();
     let said = place.run(&["purge"]);
     assert_eq!(said.code, Some(1), "{said:?}");

@@ -199,7 +199,7 @@ impl Committer {
         let outcome =
             if batch.is_empty() && !seals.is_empty() { Ok(()) } else { self.commit(batch, size, synced) };
         for done in seals {
-            done(self.shared.healthy().and_then(|()| self.seal()));
+            done(self.shared.healthy().and_then(|()| self.seal_early()));
         }
         if !flushes.is_empty() {
             self.settle();
@@ -415,7 +415,7 @@ impl Committer {
             Err(LogError::Full(_)) => {
                 // What is in the log is in the session files, too, once these are written.
                 self.seal()?;
-                self.shared.wait_until_dropped()?;
+                self.shared.wait_until_dropped(self.shared.upcoming_id())?;
                 self.shared.next_segment(rounded(need))?
             }
             next => next?,
@@ -463,6 +463,14 @@ impl Committer {
             self.flushed = self.shared.head();
         }
         Ok(())
+    }
+
+    /// Ends the segment before it is full. After one that is nearly empty, the next one is small.
+    fn seal_early(&mut self) -> Result<(), LogError> {
+        if self.segment.as_ref().is_some_and(|segment| segment.at < segment.size / 4) {
+            self.shared.upkeep().next_size = self.shared.options.first_segment;
+        }
+        self.seal()
     }
 
     /// Hands the segment that is being written to the checkpointer, which drops it.

@@ -32,7 +32,7 @@ impl FsLog {
             upkeep.ready.take()
         };
         let removed = ready.map_or(Ok(()), |ready| shared.disk.remove(&layout::segment(ready.id)));
-        let cleared = self.seal_log().and_then(|()| shared.wait_until_dropped());
+        let cleared = self.seal_log().and_then(|()| shared.wait_until_dropped(shared.upcoming_id()));
         shared.upkeep().clearing = false;
         removed.map_err(LogError::io("removing a segment that was not in use"))?;
         cleared?;

@@ -54,7 +54,7 @@ enum State {
 
 /// How large the reserve of a file system is.
 fn size_for(space: Space) -> u64 {
-    (space.total / 64).clamp(64 << 10, 8 << 20)
+    (space.total / 64).clamp(64 << 10, 4 << 20)
 }
 
 impl Reserve {

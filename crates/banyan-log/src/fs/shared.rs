@@ -245,10 +245,19 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until the full segments are gone, or cannot be let go of.
-    pub(crate) fn wait_until_dropped(&self) -> Result<(), LogError> {
+    /// The id that the next segment gets.
+    pub(crate) fn upcoming_id(&self) -> u64 {
+        self.upkeep().next_id
+    }
+
+    /// Waits until the full segments before this one are gone, or cannot be let go of.
+    pub(crate) fn wait_until_dropped(&self, before: u64) -> Result<(), LogError> {
         let mut upkeep = self.upkeep();
-        while self.options.background && !upkeep.sealed.is_empty() && upkeep.trouble.is_none() && !upkeep.stop {
+        while self.options.background
+            && upkeep.sealed.iter().any(|sealed| sealed.segment < before)
+            && upkeep.trouble.is_none()
+            && !upkeep.stop
+        {
             self.healthy()?;
             self.wanted.notify_all();
             upkeep = self.settled.wait(upkeep).unwrap_or_else(PoisonError::into_inner);

@@ -178,9 +178,11 @@ fn follow(store: &Weak<Store>, search: &Arc<Search>, room: &Room) -> Result<(), 
             let mut inner = search.lock();
             (inner.complete, inner.doubtful) = (false, false);
         }
+        // Before the step, so that it includes every deletion that came before the request.
+        let asked = search.lock().expunge_asked;
         let step = if indexer.complete { indexer.catch_up(&store) } else { indexer.sweep(&store) };
-        let step =
-            step.and_then(|next| if next == Next::GoOn { indexer.expunge().map(|()| next) } else { Ok(next) });
+        let step = step
+            .and_then(|next| if next == Next::GoOn { indexer.expunge(asked).map(|()| next) } else { Ok(next) });
         drop(store);
         match step {
             Ok(Next::GoOn) => {}
@@ -308,13 +310,9 @@ impl Indexer {
         Ok(())
     }
 
-    /// Writes segments anew that have documents of deleted sessions, if that was asked for.
-    fn expunge(&mut self) -> Result<(), Trouble> {
-        let (asked, done) = {
-            let inner = self.search.lock();
-            (inner.expunge_asked, inner.expunge_done.0)
-        };
-        if asked == done {
+    /// Writes segments anew that have documents of deleted sessions, if that was requested up to this number.
+    fn expunge(&mut self, asked: u64) -> Result<(), Trouble> {
+        if asked <= self.search.lock().expunge_done.0 {
             return Ok(());
         }
         let expunged = self.writer.expunge()?;
