@@ -21,7 +21,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 /// A store on a disk of so many bytes, with its reserve.
 fn small_disk(bytes: u64) -> (MemDisk, Banyan) {
     let disk = MemDisk::new();
-    disk.set_reports_space(true);
+    disk.report_space();
     disk.set_capacity(Some(bytes));
     let store = Banyan::open_on(Arc::new(disk.clone()), None, Options::default()).unwrap();
     until("the reserve is kept", || disk.paths().contains(&RESERVE.to_owned()));

@@ -94,10 +94,10 @@ impl MemDisk {
         self.0.capacity.store(bytes.unwrap_or(u64::MAX), SeqCst);
     }
 
-    /// Whether the disk says how much room it has. As long as it does not, as under a quota, room that is missing is only
-    /// found by writing.
-    pub fn set_reports_space(&self, reports: bool) {
-        self.0.reports_space.store(reports, SeqCst);
+    /// Has the disk say from now on how much room it has. Until then, as under a quota, room that is missing is only found by
+    /// writing.
+    pub fn report_space(&self) {
+        self.0.reports_space.store(true, SeqCst);
     }
 
     /// The disk as found when the power is back: unlocked, counting from 0, of the same capacity,
