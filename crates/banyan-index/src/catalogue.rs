@@ -100,6 +100,12 @@ impl Catalogue {
         self.with_store(Store::sync)
     }
 
+    /// Empties the database's write-ahead log, which takes room and holds what was deleted since. False while a reader
+    /// keeps it from that.
+    pub fn shrink(&self) -> Result<bool, IndexError> {
+        self.with_store(Store::settle)
+    }
+
     /// Flushes and closes. What is noted or asked later fails as if nothing were built.
     pub fn close(&self) -> Result<(), IndexError> {
         self.flush()?;

@@ -100,6 +100,8 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, IndexError> {
     conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     conn.pragma_update(None, "synchronous", "NORMAL")?;
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    // What is deleted is overwritten, also in pages that are free.
+    conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     conn.pragma_update_and_check(None, "journal_size_limit", 128 << 20, |_| Ok(()))?;
     Ok(conn)
 }

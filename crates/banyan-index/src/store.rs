@@ -91,12 +91,12 @@ impl Store {
         Ok(())
     }
 
-    /// Folds the write-ahead log into the file and empties it.
-    pub(crate) fn settle(&self) -> Result<(), IndexError> {
+    /// Folds the write-ahead log into the file and empties it. False while a reader needs it.
+    pub(crate) fn settle(&self) -> Result<bool, IndexError> {
         lock(&self.idle).clear();
         let conn = lock(&self.writer);
-        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))?;
-        Ok(())
+        let busy: i64 = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
+        Ok(busy == 0)
     }
 }
 

@@ -13,7 +13,7 @@ mod session_log;
 pub use commit::{Answer, Commit, Committed, Done, Growth, Piece, Removal, Write, WriteDone, Written};
 pub use error::LogError;
 pub use fs::{
-    DirectoryId, Durability, FileDamage, FsLog, LostCommits, NotADirectoryId, Options, Recovered, RegisteredFile,
-    first_line_sum, inspect,
+    ClearedLog, DirectoryId, Durability, FileDamage, FsLog, LostCommits, NotADirectoryId, Options, Recovered,
+    RegisteredFile, Room, first_line_sum, inspect,
 };
 pub use session_log::{At, BlobHash, JournalEntry, JournalKind, Replay, Scanned, SessionLog};

@@ -8,6 +8,9 @@ pub enum SearchError {
     /// The index cannot be read as it is, and must be made anew.
     #[error("the search index is damaged: {0}")]
     Damaged(String),
+    /// There is no room for what is to be written. What is there stays as it is.
+    #[error("there is no room for the search index: {0}")]
+    Full(String),
     /// A file could not be read or written.
     #[error("{doing} {}: {cause}", path.display())]
     Io {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use crate::room::Room;
 use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
     AntiCallToken, Directory, DirectoryLock, FileHandle, Lock, MmapDirectory, TerminatingWrite, WatchCallback,
@@ -20,11 +21,12 @@ use tantivy::directory::{
 pub(crate) struct Files {
     root: PathBuf,
     mapped: MmapDirectory,
+    room: Room,
 }
 
 impl Files {
-    pub(crate) fn open(root: &Path) -> Result<Self, tantivy::TantivyError> {
-        Ok(Self { root: root.to_owned(), mapped: MmapDirectory::open(root)? })
+    pub(crate) fn open(root: &Path, room: &Room) -> Result<Self, tantivy::TantivyError> {
+        Ok(Self { root: root.to_owned(), mapped: MmapDirectory::open(root)?, room: room.clone() })
     }
 }
 
@@ -43,11 +45,12 @@ impl Directory for Files {
 
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
         let opened = private().create_new(true).open(self.root.join(path));
-        let file = opened.map_err(|error| match error.kind() {
+        let file = self.room.note(opened).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => OpenWriteError::FileAlreadyExists(path.to_owned()),
             _ => OpenWriteError::wrap_io_error(error, path.to_owned()),
         })?;
-        Ok(BufWriter::new(Box::new(Unflushed(file))))
+        let unflushed = Unflushed { file, room: self.room.clone(), granted: 0 };
+        Ok(BufWriter::new(Box::new(unflushed)))
     }
 
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
@@ -57,7 +60,7 @@ impl Directory for Files {
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
         let to = self.root.join(path);
         let beside = to.with_extension("new");
-        write_private(&beside, data)?;
+        self.room.note(write_private(&beside, data))?;
         fs::rename(beside, to)
     }
 
@@ -98,11 +101,26 @@ fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     private().create(true).truncate(true).open(path)?.write_all(content)
 }
 
-struct Unflushed(File);
+struct Unflushed {
+    file: File,
+    room: Room,
+    /// How many more bytes may be written before it is asked again whether there is room.
+    granted: u64,
+}
+
+/// How many bytes are granted at a time.
+const GRANT: u64 = 256 << 10;
 
 impl Write for Unflushed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        if self.granted < bytes.len() as u64 {
+            let grant = GRANT.max(bytes.len() as u64);
+            self.room.expect(grant)?;
+            self.granted = grant;
+        }
+        let written = self.room.note(self.file.write(bytes))?;
+        self.granted -= written as u64;
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -16,6 +16,8 @@ use crate::background::in_background;
 use crate::document::SessionRecord;
 use crate::error::SearchError;
 use crate::files::{self, Files, create_private_dir};
+use crate::merging::Merging;
+use crate::room::Room;
 use crate::schema::{Fields, VERSION, schema};
 use crate::tokens::{WORDS, WordTokenizer};
 use crate::writer::Writer;
@@ -26,6 +28,7 @@ pub struct SearchIndex {
     pub(crate) reader: IndexReader,
     pub(crate) fields: Fields,
     root: Option<PathBuf>,
+    room: Room,
 }
 
 /// How far an index has come.
@@ -59,26 +62,29 @@ pub struct Opened {
 
 impl SearchIndex {
     /// Opens the index in a directory. One that is missing, foreign, damaged or of another version is made anew, empty.
-    pub fn open(root: &Path) -> Result<Opened, SearchError> {
+    pub fn open(root: &Path, room: &Room) -> Result<Opened, SearchError> {
         create_private_dir(root).map_err(SearchError::io("making", root))?;
-        let replaced = match Self::open_existing(root) {
+        let replaced = match Self::open_existing(root, room) {
             Ok(Some((index, progress))) => return Ok(Opened { index, progress: Some(progress), replaced: None }),
             Ok(None) => None,
+            // It is as it was, and opened when there is room.
+            Err(why) if room.was_refused() => return Err(SearchError::Full(why.to_string())),
             Err(why) => Some(why.to_string()),
         };
         fs::remove_dir_all(root).map_err(SearchError::io("clearing", root))?;
         create_private_dir(root).map_err(SearchError::io("making", root))?;
-        let made = Index::create(Files::open(root)?, schema().0, IndexSettings::default())?;
-        Ok(Opened { index: Self::on(made, Some(root.to_owned()))?, progress: None, replaced })
+        let made = Index::create(Files::open(root, room)?, schema().0, IndexSettings::default())?;
+        Ok(Opened { index: Self::on(made, Some(root.to_owned()), room)?, progress: None, replaced })
     }
 
     /// An index in memory, which ends with the process.
     pub fn in_memory() -> Result<Self, SearchError> {
-        Self::on(Index::create(RamDirectory::create(), schema().0, IndexSettings::default())?, None)
+        let made = Index::create(RamDirectory::create(), schema().0, IndexSettings::default())?;
+        Self::on(made, None, &Room::default())
     }
 
-    fn open_existing(root: &Path) -> Result<Option<(Self, Progress)>, SearchError> {
-        let files = Files::open(root)?;
+    fn open_existing(root: &Path, room: &Room) -> Result<Option<(Self, Progress)>, SearchError> {
+        let files = Files::open(root, room)?;
         if !Index::exists(&files).map_err(tantivy::TantivyError::from)? {
             return Ok(None);
         }
@@ -95,24 +101,31 @@ impl SearchIndex {
         if !sealed && let Some(file) = index.validate_checksum()?.iter().next() {
             return Err(SearchError::Damaged(format!("{} is not as it was written", file.display())));
         }
-        Ok(Some((Self::on(index, Some(root.to_owned()))?, progress)))
+        Ok(Some((Self::on(index, Some(root.to_owned()), room)?, progress)))
     }
 
-    fn on(index: Index, root: Option<PathBuf>) -> Result<Self, SearchError> {
+    fn on(index: Index, root: Option<PathBuf>, room: &Room) -> Result<Self, SearchError> {
         index.tokenizers().register(WORDS, WordTokenizer);
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        Ok(Self { index, reader, fields: schema().1, root })
+        Ok(Self { index, reader, fields: schema().1, root, room: room.clone() })
     }
 
     /// The one who writes to the index. Its threads run behind all others, and share no lock with them.
     pub fn writer(&self, progress: Option<Progress>) -> Result<Writer, SearchError> {
         // One thread cuts words, another has read what comes next.
         let writer: IndexWriter = in_background(|| Ok(self.index.writer_with_num_threads(1, WRITER_BYTES)?))?;
-        let mut merging = LogMergePolicy::default();
-        merging.set_del_docs_ratio_before_merge(0.3);
-        writer.set_merge_policy(Box::new(merging));
+        let mut usual = LogMergePolicy::default();
+        usual.set_del_docs_ratio_before_merge(0.3);
+        writer.set_merge_policy(Box::new(Merging { usual, room: self.room.clone(), root: self.root.clone() }));
         let progress = progress.unwrap_or(Progress { position: CommitNo(0), complete: false, next: 0 });
         Ok(Writer { writer, fields: self.fields, progress, root: self.root.clone() })
+    }
+
+    /// Removes files that a step left which could not be finished. Nobody writes to the index meanwhile.
+    pub fn remove_leftovers(&self) -> Result<(), SearchError> {
+        let writer: IndexWriter = in_background(|| Ok(self.index.writer_with_num_threads(1, WRITER_BYTES)?))?;
+        writer.garbage_collect_files().wait()?;
+        Ok(())
     }
 
     /// Makes what was committed visible to searches.
@@ -208,10 +221,10 @@ mod tests {
     #[test]
     fn an_index_that_nothing_was_put_into_is_no_damage_and_one_of_another_version_is() {
         let dir = tempfile::tempdir().unwrap();
-        let made = SearchIndex::open(dir.path()).unwrap();
+        let made = SearchIndex::open(dir.path(), &Room::default()).unwrap();
         assert_eq!((made.progress, made.replaced), (None, None));
         drop(made.index);
-        let again = SearchIndex::open(dir.path()).unwrap();
+        let again = SearchIndex::open(dir.path(), &Room::default()).unwrap();
         assert_eq!((again.progress, again.replaced), (None, None));
         let mut writer: IndexWriter = again.index.index.writer_with_num_threads(1, WRITER_BYTES).unwrap();
         let mut commit = writer.prepare_commit().unwrap();
@@ -219,7 +232,48 @@ mod tests {
         commit.commit().unwrap();
         drop((writer, again.index));
         assert!(
-            SearchIndex::open(dir.path()).unwrap().replaced.is_some_and(|why| why.contains("another version"))
+            SearchIndex::open(dir.path(), &Room::default())
+                .unwrap()
+                .replaced
+                .is_some_and(|why| why.contains("another version"))
         );
+    }
+
+    #[test]
+    fn a_step_for_which_there_is_no_room_leaves_the_index_as_it_was() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let dir = tempfile::tempdir().unwrap();
+        let has_room = Arc::new(AtomicBool::new(true));
+        let asked = Arc::clone(&has_room);
+        let room = Room::new(move |_| asked.load(Ordering::SeqCst));
+        let record = |number| SessionRecord {
+            number: crate::SessionNo(number),
+            born: "b".to_owned(),
+            leaf: None,
+            path: 0,
+            labels: crate::labels_of(None),
+            commit: CommitNo(1),
+            seen: CommitNo(1),
+            base: None,
+        };
+        let opened = SearchIndex::open(dir.path(), &room).unwrap();
+        let mut writer = opened.index.writer(None).unwrap();
+        writer.put_session(&SessionId::from("first"), &record(0), None).unwrap();
+        writer.commit(CommitNo(1), true).unwrap();
+        has_room.store(false, Ordering::SeqCst);
+        assert!(!room.take_refusal());
+        let second = writer
+            .put_session(&SessionId::from("second"), &record(1), None)
+            .and_then(|()| writer.commit(CommitNo(2), true));
+        assert!(second.is_err() && room.take_refusal());
+        drop(writer);
+        opened.index.remove_leftovers().unwrap();
+        drop(opened);
+        has_room.store(true, Ordering::SeqCst);
+        let again = SearchIndex::open(dir.path(), &room).unwrap();
+        assert_eq!(again.replaced, None);
+        assert_eq!(again.progress.map(|progress| progress.position), Some(CommitNo(1)));
+        assert!(again.index.session(&SessionId::from("first")).unwrap().is_some());
     }
 }

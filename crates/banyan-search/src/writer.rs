@@ -1,6 +1,7 @@
 //! Changing the index. Nothing is seen of it before it is committed.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use banyan_model::{CommitNo, EntryId, Object, SessionId};
 use tantivy::{IndexWriter, TantivyDocument, Term};
@@ -10,7 +11,23 @@ use crate::document::{self, Document, SessionNo, SessionRecord};
 use crate::error::SearchError;
 use crate::files;
 use crate::index::{Payload, Progress, no_merging, session_term};
+use crate::merging;
 use crate::schema::{Fields, VERSION};
+
+/// How long merges that are under way are waited for, and how often they are looked at.
+const MERGING: Duration = Duration::from_secs(30);
+const BETWEEN: Duration = Duration::from_millis(50);
+
+/// What came of writing segments anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expunged {
+    /// Segments that were written anew.
+    pub segments: u64,
+    /// How many bytes they had.
+    pub bytes: u64,
+    /// Segments that could not be.
+    pub left: u64,
+}
 
 /// The one who writes to an index.
 pub struct Writer {
@@ -101,6 +118,36 @@ impl Writer {
             prepared.commit()?;
             Ok(())
         })
+    }
+
+    /// Writes every segment anew that has deleted documents, so that nothing of them is left once the readers are
+    /// refreshed and [`remove_unused`](Self::remove_unused) was called.
+    pub fn expunge(&mut self) -> Result<Expunged, SearchError> {
+        let mut expunged = Expunged::default();
+        let began = Instant::now();
+        loop {
+            let segments = self.writer.index().searchable_segment_metas()?;
+            let with_deletes: Vec<_> = segments.iter().filter(|segment| segment.num_deleted_docs() > 0).collect();
+            expunged.left = 0;
+            for segment in &with_deletes {
+                let bytes = self.root.as_ref().map_or(0, |root| merging::size_of(segment, root));
+                match self.writer.merge(&[segment.id()]).wait() {
+                    Ok(_) => (expunged.segments, expunged.bytes) = (expunged.segments + 1, expunged.bytes + bytes),
+                    // It is being merged with others already, and comes out of that without what was deleted.
+                    Err(_) => expunged.left += 1,
+                }
+            }
+            if with_deletes.is_empty() || began.elapsed() > MERGING {
+                return Ok(expunged);
+            }
+            std::thread::sleep(BETWEEN);
+        }
+    }
+
+    /// Removes the files of segments that nobody reads any more.
+    pub fn remove_unused(&self) -> Result<(), SearchError> {
+        self.writer.garbage_collect_files().wait()?;
+        Ok(())
     }
 
     /// Ends writing. What was not committed is gone; the files are vouched for.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware;
-use axum::routing::{delete, get};
+use axum::routing::{delete, get, post};
 use banyan::Banyan;
 use hyper::StatusCode;
 use tokio::sync::{Semaphore, watch};
@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::traces::Traces;
 use crate::{
     caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, ocp, openapi,
-    portable, resources, spool,
+    portable, purge, resources, spool,
 };
 
 /// What all requests share.
@@ -141,6 +141,7 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
     let for_callers = Router::new()
         .route("/v1/keys", get(key_calls::list).post(key_calls::create))
         .route("/v1/keys/{key_id}", delete(key_calls::remove))
+        .route("/v1/purge", post(purge::purge))
         .route("/metrics", get(metrics::metrics))
         .merge(calls::routes())
         .merge(resources::routes())

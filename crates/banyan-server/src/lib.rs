@@ -34,6 +34,7 @@ mod path;
 mod portable;
 mod presence;
 mod problem;
+mod purge;
 mod rates;
 mod request_id;
 mod resources;

@@ -55,6 +55,8 @@ pub(crate) struct Metrics {
     replay_events: Gauge,
     poisoned: Gauge,
     damaged: Gauge,
+    disk_free: Gauge,
+    disk_level: Gauge,
     keys: Gauge,
 }
 
@@ -128,6 +130,8 @@ impl Metrics {
             replay_events: Gauge::default(),
             poisoned: Gauge::default(),
             damaged: Gauge::default(),
+            disk_free: Gauge::default(),
+            disk_level: Gauge::default(),
             keys: Gauge::default(),
         };
         metrics.register();
@@ -207,6 +211,9 @@ impl Metrics {
             "Entries with damaged content met since the start; each is logged once",
             self.damaged.clone(),
         );
+        to.register_with_unit("disk_free", "What is free on the disk", Unit::Bytes, self.disk_free.clone());
+        let about = "0 when the disk has room, 1 when it is short, 2 when it is full and writes are refused";
+        to.register("disk_level", about, self.disk_level.clone());
         to.register("keys", "Keys that the server knows", self.keys.clone());
     }
 
@@ -238,6 +245,9 @@ pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result
     metrics.replay_read.set(gauge(replays.bytes_read));
     metrics.replay_events.set(gauge(replays.bytes_of_events));
     metrics.poisoned.set(app.store.poisoned().is_some().into());
+    let disk = app.store.disk_space();
+    metrics.disk_free.set(i64::try_from(disk.free).unwrap_or(i64::MAX));
+    metrics.disk_level.set(disk.level as i64);
     metrics.damaged.set(i64::try_from(app.store.damaged_entries()).unwrap_or(i64::MAX));
     metrics.subscriptions.set(i64::try_from(app.subscriptions.budget().used()).unwrap_or(i64::MAX));
     for budget in app.budgets() {

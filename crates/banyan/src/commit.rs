@@ -277,6 +277,7 @@ impl Store {
             if let (Ok(committed), Some(store)) = (&outcome, store.upgrade()) {
                 store.removed(&held, committed, keep, &end);
                 store.search.hear(committed.commit);
+                store.erasure.note();
             }
             if let (true, Some(store), Some(token)) = (outcome.is_ok(), store.upgrade(), end.token) {
                 store.tokens.note(token, None);

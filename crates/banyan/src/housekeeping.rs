@@ -4,9 +4,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use banyan_index::FileKey;
+use banyan_index::{Catalogue, FileKey, IndexError};
 use banyan_log::SessionLog;
 
+use crate::space::SpaceLevel;
 use crate::store::Store;
 
 /// How long the catalogue's file may be behind the catalogue.
@@ -42,6 +43,20 @@ impl Store {
         let spawned =
             thread::Builder::new().name("banyan-index".into()).spawn(move || keep_house(&store, &errands));
         *self.housekeeper.lock().unwrap_or_else(PoisonError::into_inner) = spawned.ok();
+    }
+
+    /// Asks the catalogue what a deletion needs. Where it has no room to write what was noted, the reserve makes some.
+    pub(crate) fn with_reserve<T>(
+        &self,
+        ask: impl Fn(&Catalogue) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        match ask(&self.catalogue) {
+            Err(IndexError::Full { .. }) => {
+                self.log.spend_reserve();
+                ask(&self.catalogue)
+            }
+            answer => answer,
+        }
     }
 
     /// Removes blobs that no session uses any more.
@@ -81,9 +96,11 @@ impl Store {
 fn keep_house(store: &Weak<Store>, errands: &Errands) {
     while errands.pause() {
         let Some(store) = store.upgrade() else { return };
-        if store.catalogue.pending() > 0 {
+        store.watch_space();
+        if store.catalogue.pending() > 0 && store.space.level() != SpaceLevel::Full {
             // A catalogue that cannot be written now is still right in memory.
             let _ = store.catalogue.flush();
         }
+        store.erase_what_is_due();
     }
 }

@@ -15,10 +15,10 @@ use crate::access::Access;
 use crate::bodies::{Body, Wanted};
 use crate::clock::{FreshIds, now_ms};
 use crate::commit::{Change, ChangeKind, End, Held, Telling};
-use crate::replay::Tombstone;
 use crate::sessions::Loaded;
 use crate::store::Store;
 use crate::store_protocol::Token;
+use crate::tombstone::Tombstone;
 
 impl Banyan {
     /// Starts a session.
@@ -184,8 +184,11 @@ impl Store {
         });
         let (session, born, base, exists, tombstone) = found;
         let key = FileKey { session_id: session.clone(), born: born.to_string() };
-        let keep_for_forks = !self.catalogue.forks(&key)?.is_empty();
-        let blobs = if keep_for_forks { Vec::new() } else { self.catalogue.blobs_of(&key)? };
+        let keep_for_forks = !self.with_reserve(|catalogue| catalogue.forks(&key))?.is_empty();
+        let blobs = match keep_for_forks {
+            true => Vec::new(),
+            false => self.with_reserve(|catalogue| catalogue.blobs_of(&key))?,
+        };
         let blobs: Vec<String> = blobs.iter().map(|hash| hash.to_hex().to_string()).collect();
         let has_blobs = !blobs.is_empty();
         // The end of what was no session is nothing to tell, then or later.
@@ -282,10 +285,5 @@ fn base_key(state: &SessionState) -> Option<FileKey> {
 
 /// What the journal keeps of a deleted session.
 fn tombstone(state: &SessionState, timestamp: i64) -> Vec<u8> {
-    tombstone_of(timestamp, state.metadata().map(|metadata| metadata.as_ref().clone()))
-}
-
-/// The same, for a session whose state cannot be read.
-pub(crate) fn tombstone_of(timestamp: i64, metadata: Option<Object>) -> Vec<u8> {
-    serde_json::to_vec(&Tombstone { timestamp, metadata }).unwrap_or_default()
+    Tombstone::of(timestamp, state.born(), state.metadata().map(std::convert::AsRef::as_ref)).encode()
 }

@@ -9,11 +9,13 @@ use banyan_log::{FsLog, LogError, Recovered, SessionLog};
 use banyan_model::Error;
 
 use crate::damage::DamagedEntries;
+use crate::erasure::Erasure;
 use crate::hub::Hub;
 use crate::recent::Recent;
 use crate::replay::ReplayAccount;
 use crate::search::{Home, Search};
 use crate::sessions::Sessions;
+use crate::space::SpaceWatch;
 use crate::store::{Purpose, Settings, Store};
 use crate::store_protocol::Tokens;
 use crate::{Banyan, Options, SearchIndexing};
@@ -102,6 +104,8 @@ impl Store {
             progress: options.progress,
             housekeeper: std::sync::Mutex::default(),
             errands: Arc::default(),
+            erasure: Erasure::new(options.erase_after),
+            space: SpaceWatch::new(options.low_mark),
             search: Arc::new(Search::new(home)),
             closed: std::sync::atomic::AtomicBool::new(false),
         })
@@ -144,6 +148,10 @@ impl Store {
             self.remove_unused_content()?;
         }
         if self.settings.works_alone {
+            if recovered.commits > 0 {
+                // There may have been deletions among them, or before.
+                self.erasure.note();
+            }
             self.start_housekeeper();
             self.start_search();
         }

@@ -3,6 +3,7 @@
 use banyan_core::limits::Limits;
 use banyan_log::Durability;
 
+use crate::erasure::EraseAfter;
 use crate::hub::Bounds;
 use crate::progress::Progress;
 use crate::sessions::SessionsBounds;
@@ -32,6 +33,10 @@ pub struct Options {
     pub waiting_event_bytes: usize,
     /// Whether what sessions say can be searched.
     pub search: SearchIndexing,
+    /// The disk is short when fewer bytes are free. `None` is a twentieth of the file system, and 1 GiB at most.
+    pub low_mark: Option<u64>,
+    /// After which time the bytes of deleted sessions are removed from files that others use, too.
+    pub erase_after: EraseAfter,
     /// The write-ahead log's settings.
     pub log: banyan_log::Options,
     /// Runs what may take a while and nobody could foresee, such as bringing a large session into memory. A program whose
@@ -65,6 +70,8 @@ impl Default for Options {
             subscriber_bytes: 32 << 20,
             waiting_event_bytes: 256 << 20,
             search: SearchIndexing::Following,
+            low_mark: None,
+            erase_after: EraseAfter::default(),
             log: banyan_log::Options::default(),
             may_block: |work| work(),
             progress: Box::new(()),

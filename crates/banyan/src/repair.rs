@@ -12,8 +12,8 @@ use crate::access::Access;
 use crate::clock::now_ms;
 use crate::commit::{End, Telling};
 use crate::file_damage::{REGISTERED_BEGINNING, restorable_beginning};
-use crate::mutations::tombstone_of;
 use crate::store::Store;
+use crate::tombstone::Tombstone;
 use crate::verify::Finding;
 use crate::{Banyan, OpenError, Options, block_on};
 
@@ -153,7 +153,7 @@ impl Store {
         let removal = Removal {
             session: id.clone(),
             born,
-            tombstone: tombstone_of(time_ms, metadata),
+            tombstone: Tombstone::of(time_ms, born, metadata.as_ref()).encode(),
             keep_for_forks: false,
             blobs: Vec::new(),
         };

@@ -14,28 +14,20 @@ use banyan_core::state::{Place, SourceIx};
 use banyan_index::Listing;
 use banyan_log::{At, JournalEntry, JournalKind, Replay, SessionLog};
 use banyan_model::{
-    CommitNo, DeletedEvent, Error, Event, EventFilter, EventPayload, EventType, Object, Position, SessionId,
+    CommitNo, DeletedEvent, Error, Event, EventFilter, EventPayload, EventType, Position, SessionId,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::bodies::Wanted;
 use crate::hub;
 use crate::store::Store;
+use crate::tombstone::Tombstone;
 pub(crate) use account::ReplayAccount;
 pub use account::ReplayCost;
 pub(crate) use growth::GrowthDetail;
 use growth::{GrowthLines, Progress, Run};
 pub(crate) use narrators::Narrators;
 use narrators::Seed;
-
-/// What the journal keeps of a deleted session.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Tombstone {
-    pub(crate) timestamp: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) metadata: Option<Object>,
-}
 
 /// What is still to be told of the past.
 pub(crate) struct Backlog {
@@ -48,7 +40,7 @@ enum BacklogKind {
     /// Everything after a commit, over all sessions, up to another.
     Journal { after: CommitNo, upto: CommitNo },
     /// One session: the ends of its earlier lives, then the lines that it has now.
-    Session { id: SessionId, born: Born, ends: Vec<Event>, lines: Lines },
+    Session { id: SessionId, born: Born, ends: Vec<JournalEntry>, lines: Lines },
 }
 
 /// The lines of a session that are still to be told.
@@ -117,7 +109,9 @@ impl Store {
                 *after = last.unwrap_or(*after);
                 events
             }
-            BacklogKind::Session { ends, .. } if !ends.is_empty() => std::mem::take(ends),
+            BacklogKind::Session { ends, .. } if !ends.is_empty() => {
+                std::mem::take(ends).iter().filter_map(|entry| deleted(entry, access, filters)).collect()
+            }
             BacklogKind::Session { id, born, lines, .. } => {
                 if lines.places.is_empty() && lines.growth.is_none() {
                     return Ok(More::Done);
@@ -156,11 +150,8 @@ impl Store {
         let mut ends = Vec::new();
         // From the beginning of what is kept, whatever that is.
         self.log.replay(CommitNo(0), upto, &mut |entry| {
-            if let JournalKind::Removed(tombstone) = &entry.kind
-                && entry.session == *id
-                && entry.commit > after
-            {
-                ends.extend(deleted(&entry, tombstone));
+            if matches!(entry.kind, JournalKind::Removed(_)) && entry.session == *id && entry.commit > after {
+                ends.push(entry);
             }
             true
         })?;
@@ -223,7 +214,7 @@ impl Store {
             }
             let before = events.len();
             match &entry.kind {
-                JournalKind::Removed(tombstone) => events.extend(deleted(entry, tombstone)),
+                JournalKind::Removed(_) => events.extend(deleted(entry, access, telling.filters)),
                 JournalKind::Lines { offset, len } if reached.has_lines_of(entry)? => {
                     let place = Place { source: SourceIx::OWN, offset: *offset, len: *len };
                     let told = self.tell_range(&entry.session, entry.born, place, narrators)?;
@@ -410,9 +401,13 @@ fn bytes_of(events: &[Event]) -> usize {
     events.iter().map(hub::size_of).sum()
 }
 
-fn deleted(entry: &JournalEntry, tombstone: &[u8]) -> Option<Event> {
-    let tombstone: Tombstone = serde_json::from_slice(tombstone).ok()?;
+/// The end of a session. Its metadata is what is asked about, as far as the session had it.
+fn deleted(entry: &JournalEntry, access: &Access, filters: &[EventFilter]) -> Option<Event> {
+    let JournalKind::Removed(tombstone) = &entry.kind else { return None };
+    let tombstone = Tombstone::parse(tombstone)?;
+    let asked = filters.iter().filter_map(|filter| filter.metadata.as_ref()).chain([access.scope.pairs()]);
+    let metadata = tombstone.metadata_among(entry.born, asked);
     let payload = DeletedEvent { session_id: entry.session.clone(), timestamp: tombstone.timestamp };
     let position = Position::new(entry.commit, 0);
-    Some(Event::new(position, EventPayload::Deleted(payload), None, tombstone.metadata.map(Arc::new)))
+    Some(Event::new(position, EventPayload::Deleted(payload), None, Some(Arc::new(metadata))))
 }

@@ -11,6 +11,7 @@ use banyan_model::{CommitNo, Error};
 
 use crate::access::Access;
 use crate::damage::DamagedEntries;
+use crate::erasure::Erasure;
 use crate::housekeeping::Errands;
 use crate::hub::{Bounds, Hub};
 use crate::leaf_watch::LeafWatches;
@@ -19,6 +20,7 @@ use crate::recent::Recent;
 use crate::replay::ReplayAccount;
 use crate::search::Search;
 use crate::sessions::Sessions;
+use crate::space::{DiskSpace, SpaceWatch};
 use crate::store_protocol::Tokens;
 
 /// A session database. Cloning it is cheap and gives the same one; [`Banyan::with_access`] gives one that may do less.
@@ -46,6 +48,8 @@ pub(crate) struct Store {
     pub(crate) progress: Box<dyn Progress>,
     pub(crate) housekeeper: Mutex<Option<JoinHandle<()>>>,
     pub(crate) errands: Arc<Errands>,
+    pub(crate) space: SpaceWatch,
+    pub(crate) erasure: Erasure,
     pub(crate) search: Arc<Search>,
     pub(crate) closed: AtomicBool,
 }
@@ -104,6 +108,11 @@ impl Banyan {
     /// How many bytes of events wait for subscribers, over all of them.
     pub fn waiting_event_bytes(&self) -> usize {
         self.store.hub.waiting()
+    }
+
+    /// How much room there is on the disk.
+    pub fn disk_space(&self) -> DiskSpace {
+        self.store.disk_space()
     }
 
     /// Why writing has stopped until the store is opened again, if it has.

@@ -11,6 +11,7 @@ use banyan_model::{Error, SessionId};
 
 use crate::load::Read;
 use crate::sessions::Loaded;
+use crate::space::SpaceLevel;
 use crate::store::Store;
 
 const MAGIC: &[u8; 8] = b"BANYANT1";
@@ -43,7 +44,7 @@ impl Store {
     /// Writes the image of a session that was read up to `covered`.
     pub(crate) fn save_image(&self, id: &SessionId, state: &SessionState, covered: u64) {
         // A newer Banyan may understand more than the image would say.
-        if covered < LARGE || state.newer().is_some() {
+        if covered < LARGE || state.newer().is_some() || self.space.level() != SpaceLevel::Enough {
             return;
         }
         let Ok(hash) = self.end_hash(id, covered) else { return };

@@ -13,8 +13,12 @@ mod contract;
 mod damage;
 #[path = "erased.rs"]
 mod erased;
+#[path = "erasure.rs"]
+mod erasure;
 #[path = "formats.rs"]
 mod formats;
+#[path = "full_disk.rs"]
+mod full_disk;
 #[path = "isolation.rs"]
 mod isolation;
 #[path = "model.rs"]

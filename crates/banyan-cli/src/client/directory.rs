@@ -7,7 +7,7 @@ use banyan::batch::Batch;
 use banyan::export::{ExportRequest, SigningKey, Written};
 use banyan::import::{Input, Mode};
 use banyan::model::{EntryId, Event, ImportResponse, SessionId};
-use banyan::{Banyan, Delivery, Incoming, Options, Subscribe, Subscription, Taken, block_on};
+use banyan::{Banyan, Delivery, Incoming, Options, Purged, Subscribe, Subscription, Taken, block_on};
 
 use super::{Access, Client, Frame, Frames, Take, Until};
 use crate::args::Globals;
@@ -87,6 +87,10 @@ impl Client for Directory {
 
     fn flush(&self) -> Result<(), Failure> {
         Ok(self.store.flush()?)
+    }
+
+    fn purge(&self) -> Result<Purged, Failure> {
+        Ok(self.store.purge()?)
     }
 
     /// With the store's other things that can be computed again: it goes where the store goes.

@@ -16,7 +16,7 @@ use banyan::batch::Batch;
 use banyan::export::{ExportRequest, SigningKey, Written};
 use banyan::import::{Input, Mode};
 use banyan::model::{EntryId, ImportResponse, SessionId};
-use banyan::{Subscribe, Taken};
+use banyan::{Purged, Subscribe, Taken};
 
 use crate::args::{Globals, Target};
 use crate::failure::Failure;
@@ -45,6 +45,8 @@ pub(crate) trait Client: Sync {
     fn has_entry(&self, session: &SessionId, entry: &EntryId) -> Result<bool, Failure>;
     /// Makes everything that was taken survive a power cut. A server answers for that itself.
     fn flush(&self) -> Result<(), Failure>;
+    /// Removes the bytes of deleted sessions from the disk.
+    fn purge(&self) -> Result<Purged, Failure>;
     /// The file in which it is kept what was imported from where.
     fn ledger(&self) -> Result<PathBuf, Failure>;
     /// An answer that has another form than this build reads.

@@ -11,7 +11,7 @@ use banyan::batch::{self, Batch};
 use banyan::export::{ExportRequest, Redaction, SigningKey, Written};
 use banyan::import::{Input, Mode};
 use banyan::model::{EntryId, GetMessageRequest, ImportResponse, ImportedSession, SessionId};
-use banyan::{Start, Subscribe, Taken};
+use banyan::{Purged, Start, Subscribe, Taken};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use ureq::http::request::Builder;
@@ -254,6 +254,12 @@ impl Client for Server {
 
     fn flush(&self) -> Result<(), Failure> {
         Ok(())
+    }
+
+    fn purge(&self) -> Result<Purged, Failure> {
+        let answer = self.ask(Method::POST, "/v1/purge", Some(b"{}"))?;
+        serde_json::from_str(&answer)
+            .map_err(|error| Failure::storage(format!("the answer of {} could not be read: {error}", self.url)))
     }
 
     /// Beside the programs' other states, one file for each address.

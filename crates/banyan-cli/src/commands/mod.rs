@@ -14,6 +14,7 @@ mod key_ring;
 mod ls;
 mod mcp;
 mod mcp_tools;
+mod purge;
 mod resume;
 mod rm;
 mod search;
@@ -54,6 +55,7 @@ pub(crate) enum Command {
     Import(import::ImportArgs),
     Resume(resume::ResumeArgs),
     Rm(rm::RmArgs),
+    Purge(purge::PurgeArgs),
     Verify(verify::VerifyArgs),
     Mcp(mcp::McpArgs),
 }
@@ -76,6 +78,7 @@ pub(crate) fn run(command: Command, globals: &Globals, screen: &mut Screen) -> R
         Command::Import(args) => import::run(&args, globals, screen),
         Command::Resume(args) => resume::run(&args, globals, screen),
         Command::Rm(args) => rm::run(&args, globals, screen),
+        Command::Purge(args) => purge::run(&args, globals, screen),
         Command::Verify(args) => verify::run(&args, globals, screen),
         Command::Mcp(args) => mcp::run(&args, globals, screen),
     }

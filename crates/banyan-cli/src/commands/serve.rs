@@ -53,6 +53,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, screen: &mut Screen) -> R
     start_log(&config)?;
     let options = Options {
         durability: config.durability,
+        low_mark: config.low_mark,
         may_block: |work| tokio::task::block_in_place(work),
         progress: Box::new(Logged::default()),
         ..config.store.options()

@@ -17,7 +17,7 @@ use std::mem;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::{Disk, DiskFile, HeldLock, Listed, LockGuard, LockOutcome};
+use super::{Disk, DiskFile, HeldLock, Listed, LockGuard, LockOutcome, Space};
 use bytes::Bytes;
 use file::MemFile;
 use inode::Inode;
@@ -92,6 +92,12 @@ impl MemDisk {
     /// Sets how many bytes all files together may have; `None` is without end.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.0.capacity.store(bytes.unwrap_or(u64::MAX), SeqCst);
+    }
+
+    /// Has the disk say from now on how much room it has. Until then, as under a quota, room that is missing is only found by
+    /// writing.
+    pub fn report_space(&self) {
+        self.0.reports_space.store(true, SeqCst);
     }
 
     /// The disk as found when the power is back: unlocked, counting from 0, of the same capacity,
@@ -273,6 +279,13 @@ impl Disk for MemDisk {
             }
             Ok(())
         })
+    }
+
+    fn space(&self) -> io::Result<Option<Space>> {
+        self.0.alive()?;
+        let total = self.0.capacity.load(SeqCst);
+        let known = self.0.reports_space.load(SeqCst) && total < u64::MAX;
+        Ok(known.then(|| Space { total, free: self.0.free() }))
     }
 
     /// The lock is kept beside the files, and leaves none.

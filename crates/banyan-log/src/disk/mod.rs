@@ -43,6 +43,10 @@ pub trait Disk: Send + Sync + 'static {
     fn tighten(&self, _state: &str) -> Vec<String> {
         Vec::new()
     }
+    /// How much room the file system has, where that can be told.
+    fn space(&self) -> io::Result<Option<Space>> {
+        Ok(None)
+    }
     /// Takes the exclusive lock of the store, writing `owner` into the lock file, or says who holds it.
     fn lock(&self, path: &str, owner: &str) -> io::Result<LockOutcome>;
     /// Takes the same lock without changing anything on the disk. A lock file that does not exist is not created.
@@ -64,6 +68,23 @@ pub trait DiskFile: Send + Sync {
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Makes the content, and the length needed to read it back, durable (fdatasync).
     fn sync(&self) -> io::Result<()>;
+    /// Takes room for the first `len` bytes of an empty file, which read as zeros.
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        write_zeros(len, |at, zeros| self.write_at(at, zeros))
+    }
+}
+
+/// Writes so many zeros piece by piece.
+fn write_zeros(len: u64, mut write: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
+    const PIECE: u64 = 1 << 20;
+    let zeros = vec![0; len.min(PIECE) as usize];
+    let mut at = 0;
+    while at < len {
+        let piece = zeros.len().min((len - at) as usize);
+        write(at, &zeros[..piece])?;
+        at += piece as u64;
+    }
+    Ok(())
 }
 
 /// One name in a directory.
@@ -84,6 +105,15 @@ pub struct Stat {
     pub modified: u64,
     /// True for a directory.
     pub is_dir: bool,
+}
+
+/// The room of a file system, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// All of it, used or not.
+    pub total: u64,
+    /// What this process may still use.
+    pub free: u64,
 }
 
 /// The result of taking the lock.

@@ -9,7 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Disk, DiskFile, HeldLock, Listed, LockGuard, LockOutcome, Stat, private};
+#[cfg(target_os = "linux")]
+use super::write_zeros;
+use super::{Disk, DiskFile, HeldLock, Listed, LockGuard, LockOutcome, Space, Stat, private};
 
 /// A directory of the operating system's file system.
 pub struct OsDisk {
@@ -168,6 +170,13 @@ impl Disk for OsDisk {
             self.sync_dir(&dir)?;
         }
         Ok(())
+    }
+
+    #[cfg(unix)]
+    fn space(&self) -> io::Result<Option<Space>> {
+        let found = rustix::fs::statvfs(&self.root)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        Ok(Some(Space { total: bytes(found.f_blocks), free: bytes(found.f_bavail) }))
     }
 
     /// The owner's text is empty where the system lets nobody read a locked file.
@@ -351,6 +360,14 @@ impl DiskFile for OsFile {
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::empty(), 0, len) {
+            Err(rustix::io::Errno::OPNOTSUPP) => write_zeros(len, |at, zeros| self.write_at(at, zeros)),
+            outcome => Ok(outcome?),
+        }
     }
 }
 

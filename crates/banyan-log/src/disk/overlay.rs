@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, DiskFile, Listed, LockOutcome, Stat};
+use super::{Disk, DiskFile, Listed, LockOutcome, Space, Stat};
 
 /// See the module.
 pub struct Overlay {
@@ -118,6 +118,10 @@ impl Disk for Overlay {
 
     fn sync_all(&self) -> io::Result<()> {
         Ok(())
+    }
+
+    fn space(&self) -> io::Result<Option<Space>> {
+        self.below.space()
     }
 
     /// Holds the lock of the disk below, whose lock file stays as it is.

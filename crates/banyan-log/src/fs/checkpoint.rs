@@ -56,6 +56,8 @@ pub(crate) fn run(shared: &Shared) {
         } else {
             shared.show_files();
         }
+        shared.reserve.keep(shared.disk.as_ref());
+        shared.withdraw_grant();
     }
 }
 
@@ -102,11 +104,11 @@ impl Shared {
             self.disk.rename(path, &format!("{path}{SET_ASIDE}"))?;
             return self.disk.sync_dir(layout::WAL);
         }
+        let may_keep = self.may_keep_ready(sealed.size);
         let reuse = {
             let mut upkeep = self.upkeep();
-            let may_be_reused = self.options.background && upkeep.reuse_forbidden == 0;
-            let wanted = may_be_reused && upkeep.ready.is_none() && !upkeep.stop;
-            (wanted && sealed.size >= upkeep.next_size).then(|| {
+            let wanted = self.options.background && upkeep.ready.is_none() && !upkeep.stop && !upkeep.clearing;
+            (wanted && may_keep && sealed.size >= upkeep.next_size).then(|| {
                 upkeep.next_id += 1;
                 upkeep.next_id - 1
             })
@@ -120,7 +122,12 @@ impl Shared {
         self.disk.rename(path, &new)?;
         self.disk.sync_dir(layout::WAL)?;
         if let Some(file) = self.disk.open(&new)? {
-            self.upkeep().ready = Some(Segment { id, file, size: sealed.size, at: 0 });
+            let mut upkeep = self.upkeep();
+            if upkeep.clearing {
+                drop(upkeep);
+                return self.disk.remove(&new);
+            }
+            upkeep.ready = Some(Segment { id, file, size: sealed.size, at: 0 });
         }
         Ok(())
     }
@@ -174,6 +181,9 @@ impl Shared {
         {
             self.poison(&error.to_string());
         }
+        if !self.options.background {
+            self.reserve.keep(self.disk.as_ref());
+        }
         let mut upkeep = self.upkeep();
         upkeep.trouble = outcome.err();
         if upkeep.trouble.is_some()
@@ -188,6 +198,10 @@ impl Shared {
 
     /// Makes the next segment ahead of time, while writers fill the current one.
     fn prepare_next(&self) {
+        let wanted = self.upkeep().next_size;
+        if !self.may_keep_ready(wanted) {
+            return;
+        }
         let (id, size) = {
             let mut upkeep = self.upkeep();
             if upkeep.ready.is_some() || upkeep.trouble.is_some() || upkeep.stop {

@@ -17,15 +17,16 @@ use super::lazy_file::{LazyFile, Staged};
 use super::segment::{HEADER, Segment};
 use super::shared::{Shared, rounded};
 use super::{journal, layout};
+use crate::error::is_full;
 use crate::{Commit, Committed, Done, JournalEntry, JournalKind, LogError, Piece, Removal, Write, WriteDone};
 
 /// What waits for the committer.
 pub(crate) enum Item {
     Commit(Queued),
+    /// End the segment that is being written, so that the checkpointer drops it.
+    Seal(Box<dyn FnOnce(Result<(), LogError>) + Send>),
     /// Flush whatever was written without a flush.
     Flush(Box<dyn FnOnce(Result<(), LogError>) + Send>),
-    /// Flush, and end the segment, so that the next checkpoint drops it.
-    EndSegment(Box<dyn FnOnce(Result<(), LogError>) + Send>),
 }
 
 /// A commit with its files found.
@@ -149,12 +150,6 @@ impl Committer {
         }
         self.settle();
         self.shared.finisher.end();
-        self.end_segment();
-        self.shared.upkeep().stop = true;
-        self.shared.wanted.notify_all();
-    }
-
-    fn end_segment(&mut self) {
         if let Some(segment) = self.segment.take() {
             self.shared.seal(Sealed {
                 segment: segment.id,
@@ -163,6 +158,8 @@ impl Committer {
                 damaged: false,
             });
         }
+        self.shared.upkeep().stop = true;
+        self.shared.wanted.notify_all();
     }
 
     fn next_items(&self) -> Option<Vec<Item>> {
@@ -183,8 +180,7 @@ impl Committer {
     /// Commits one batch off the front of `items`.
     fn work(&mut self, items: &mut VecDeque<Item>) {
         let mut batch = Vec::new();
-        let mut flushes = Vec::new();
-        let mut end_segment = None;
+        let (mut flushes, mut seals) = (Vec::new(), Vec::new());
         let mut size = 0;
         while let Some(item) = items.pop_front() {
             match item {
@@ -193,23 +189,17 @@ impl Committer {
                     batch.push(queued);
                 }
                 Item::Flush(done) => flushes.push(done),
-                Item::EndSegment(done) => end_segment = Some(done),
+                Item::Seal(done) => seals.push(done),
             }
-            if size > BATCH || !flushes.is_empty() || end_segment.is_some() {
+            if size > BATCH || !flushes.is_empty() || !seals.is_empty() {
                 break;
             }
         }
-        if batch.is_empty() && flushes.is_empty() && self.segment.is_none() {
-            end_segment.into_iter().for_each(|done| done(self.shared.healthy()));
-            return;
-        }
-        let is_asked = !flushes.is_empty() || end_segment.is_some();
-        let synced = self.shared.options.durability == Durability::Synced || is_asked;
-        let outcome = self.commit(batch, size, synced);
-        if let Some(done) = end_segment {
-            self.settle();
-            self.end_segment();
-            done(outcome.clone());
+        let synced = self.shared.options.durability == Durability::Synced || !flushes.is_empty();
+        let outcome =
+            if batch.is_empty() && !seals.is_empty() { Ok(()) } else { self.commit(batch, size, synced) };
+        for done in seals {
+            done(self.shared.healthy().and_then(|()| self.seal_early()));
         }
         if !flushes.is_empty() {
             self.settle();
@@ -220,12 +210,10 @@ impl Committer {
     }
 
     fn commit(&mut self, batch: Vec<Queued>, size: usize, synced: bool) -> Result<(), LogError> {
-        if let Err(error) = self.shared.healthy().and_then(|()| self.make_room(size)) {
-            for queued in batch {
-                (queued.done)(Err(error.clone()))();
-            }
-            return Err(error);
-        }
+        let batch = match self.shared.healthy().and_then(|()| self.make_room(size)) {
+            Ok(()) => batch,
+            Err(error) => self.only_removals(batch, error)?,
+        };
         let prepared = self.prepare(self.ready(batch));
         let last = prepared.last().map_or_else(|| self.shared.head(), |prepared| prepared.commit);
         if let Err(error) = self.write(synced, last) {
@@ -259,6 +247,28 @@ impl Committer {
         Ok(())
     }
 
+    /// Refuses a batch for which there is no room, except for what frees room: that has the reserve.
+    fn only_removals(&mut self, batch: Vec<Queued>, error: LogError) -> Result<Vec<Queued>, LogError> {
+        let is_full = matches!(error, LogError::Full(_));
+        let (removals, others): (Vec<Queued>, Vec<Queued>) =
+            batch.into_iter().partition(|queued| is_full && queued.removal.is_some() && queued.writes.is_empty());
+        let refuse = |batch: Vec<Queued>, error: &LogError| {
+            batch.into_iter().for_each(|queued| (queued.done)(Err(error.clone()))());
+        };
+        refuse(others, &error);
+        if removals.is_empty() {
+            return Err(error);
+        }
+        let need = removals.iter().map(|queued| queued.most).sum::<usize>() + HEADER;
+        match self.make_room_from_reserve(need as u64) {
+            Ok(()) => Ok(removals),
+            Err(error) => {
+                refuse(removals, &error);
+                Err(error)
+            }
+        }
+    }
+
     /// Waits until everything committed is told.
     fn settle(&self) {
         if self.shared.options.background {
@@ -272,13 +282,24 @@ impl Committer {
         let mut ready = Vec::with_capacity(batch.len());
         for queued in batch {
             let kept = queued.removal.as_ref().filter(|(_, removal)| removal.keep_for_forks);
-            match kept.map(|(file, _)| file.write_out().map_err(LogError::io(format!("writing {}", file.path()))))
-            {
+            match kept.map(|(file, _)| self.write_out(file)) {
                 Some(Err(error)) => (queued.done)(Err(error))(),
-                Some(Ok(_)) | None => ready.push(queued),
+                Some(Ok(())) | None => ready.push(queued),
             }
         }
         ready
+    }
+
+    /// Writes a file that is about to be moved, with the room of the reserve if need be.
+    fn write_out(&self, file: &LazyFile) -> Result<(), LogError> {
+        let written = match file.write_out() {
+            Err(error) if is_full(&error) => {
+                self.shared.reserve.spend(self.shared.disk.as_ref());
+                file.write_out()
+            }
+            written => written,
+        };
+        written.map(drop).map_err(LogError::io(format!("writing {}", file.path())))
     }
 
     /// Puts a batch into the buffer as frames.
@@ -390,36 +411,77 @@ impl Committer {
             return Ok(());
         }
         self.shared.wait_for_checkpoints()?;
-        self.shared.check_ownership()?;
-        if let Some(old) = &self.segment
+        let next = match self.shared.next_segment(rounded(need)) {
+            Err(LogError::Full(_)) => {
+                // What is in the log is in the session files, too, once these are written.
+                self.seal()?;
+                self.shared.wait_until_dropped(self.shared.upcoming_id())?;
+                self.shared.next_segment(rounded(need))?
+            }
+            next => next?,
+        };
+        self.begin(next)
+    }
+
+    /// The same for commits that free room.
+    fn make_room_from_reserve(&mut self, need: u64) -> Result<(), LogError> {
+        if self.segment.as_ref().is_some_and(|segment| segment.room() >= need) {
+            return Ok(());
+        }
+        let next = self.shared.segment_from_reserve(rounded(need))?;
+        self.begin(next)
+    }
+
+    /// Goes on in another segment.
+    fn begin(&mut self, next: Segment) -> Result<(), LogError> {
+        let disk = Arc::clone(&self.shared.disk);
+        let noted = self.shared.check_ownership().and_then(|()| self.sync_segment()).and_then(|()| {
+            // Before anything in it is acknowledged, so that a segment that goes missing is missed.
+            self.shared.live.begin(disk.as_ref(), &next, CommitNo(self.shared.head().0 + 1))
+        });
+        if let Err(error) = noted {
+            let _ = disk.remove(&layout::segment(next.id));
+            return Err(error);
+        }
+        self.seal()?;
+        self.first_batch = true;
+        self.shared.upkeep().current = next.size;
+        self.segment = Some(next);
+        Ok(())
+    }
+
+    /// What was written without a flush must not be overtaken by what follows.
+    fn sync_segment(&mut self) -> Result<(), LogError> {
+        if let Some(segment) = &self.segment
             && self.unflushed
         {
-            // What was written without a flush must not be overtaken by what follows.
-            if let Err(error) = old.file.sync() {
+            if let Err(error) = segment.file.sync() {
                 self.shared.poison(&error.to_string());
                 return Err(LogError::Poisoned(error.to_string()));
             }
             self.unflushed = false;
             self.flushed = self.shared.head();
         }
-        let next = self.shared.next_segment(rounded(need))?;
-        // Before anything in it is acknowledged, so that a segment that goes missing is missed.
-        let disk = self.shared.disk.as_ref();
-        if let Err(error) = self.shared.live.begin(disk, &next, CommitNo(self.shared.head().0 + 1)) {
-            let _ = disk.remove(&layout::segment(next.id));
-            return Err(error);
+        Ok(())
+    }
+
+    /// Ends the segment before it is full. After one that is nearly empty, the next one is small.
+    fn seal_early(&mut self) -> Result<(), LogError> {
+        if self.segment.as_ref().is_some_and(|segment| segment.at < segment.size / 4) {
+            self.shared.upkeep().next_size = self.shared.options.first_segment;
         }
+        self.seal()
+    }
+
+    /// Hands the segment that is being written to the checkpointer, which drops it.
+    fn seal(&mut self) -> Result<(), LogError> {
+        self.sync_segment()?;
         // A checkpoint drops what the catalogue has noted, and noting is part of telling.
         self.settle();
-        self.first_batch = true;
-        if let Some(old) = self.segment.replace(next) {
-            self.shared.seal(Sealed {
-                segment: old.id,
-                through: self.shared.head(),
-                size: old.size,
-                damaged: false,
-            });
-        }
+        let Some(old) = self.segment.take() else { return Ok(()) };
+        self.shared.upkeep().current = 0;
+        let through = self.shared.head();
+        self.shared.seal(Sealed { segment: old.id, through, size: old.size, damaged: false });
         Ok(())
     }
 }

@@ -5,13 +5,11 @@
 //! opening the directory finishes it.
 
 use std::io;
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, PoisonError};
 
 use banyan_core::record;
 use serde::{Deserialize, Serialize};
 
-use super::committer::Item;
 use super::lazy_file::LazyFile;
 use super::segment::read_all;
 use super::shared::Shared;
@@ -37,7 +35,8 @@ impl FsLog {
         let _erasing = self.shared.erasing.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.path(at);
         self.shared.damaged.refuse(&path)?;
-        self.empty_log()?;
+        // The log must not bring the old bytes back.
+        self.clear_segments()?;
         let doing = || format!("erasing a record of {path}");
         let refused = |cause: String| LogError::Io { doing: doing(), cause };
         let file = self.find(at)?.ok_or_else(|| refused("there is no such file".to_owned()))?;
@@ -57,27 +56,6 @@ impl FsLog {
             }
         }
         withdraw(self.shared.disk.as_ref()).map_err(LogError::io(doing()))
-    }
-
-    /// Waits until session files have everything that is committed, and removes what the log had of it.
-    fn empty_log(&self) -> Result<(), LogError> {
-        let shared = &self.shared;
-        shared.healthy()?;
-        shared.forbid_reuse(true);
-        let emptied = self.end_segment().and_then(|()| shared.wait_until_dropped());
-        shared.forbid_reuse(false);
-        emptied
-    }
-
-    fn end_segment(&self) -> Result<(), LogError> {
-        let (answer, answered) = sync_channel(1);
-        let done = Box::new(move |outcome| {
-            let _ = answer.send(outcome);
-        });
-        match self.enqueue(Item::EndSegment(done)) {
-            Some((_, error)) => Err(error),
-            None => answered.recv().unwrap_or(Err(LogError::Closed)),
-        }
     }
 }
 
@@ -105,39 +83,6 @@ impl Shared {
         registered.first = registered.first.map(|_| register::first_line_sum(line.as_bytes()));
         registered.begins = registered.begins.take().map(|_| line.to_owned());
         self.register.compact(self.disk.as_ref(), self.directory, contents)
-    }
-
-    /// Whether the file of a segment that is done with may serve again. It has old bytes until they are overwritten.
-    fn forbid_reuse(&self, forbid: bool) {
-        let mut upkeep = self.upkeep();
-        match forbid {
-            true => upkeep.reuse_forbidden += 1,
-            false => upkeep.reuse_forbidden -= 1,
-        }
-        if let Some(ready) = upkeep.ready.take() {
-            let _ = self.disk.remove(&layout::segment(ready.id));
-        }
-    }
-
-    /// Waits until the segments that are full by now are gone.
-    fn wait_until_dropped(&self) -> Result<(), LogError> {
-        let mut upkeep = self.upkeep();
-        let last = upkeep.sealed.last().map(|sealed| sealed.segment);
-        while upkeep.sealed.iter().any(|sealed| Some(sealed.segment) <= last) {
-            if !self.options.background {
-                drop(upkeep);
-                self.checkpoint_and_note();
-                return self.upkeep().trouble.clone().map_or(Ok(()), Err);
-            }
-            if let Some(trouble) = upkeep.trouble.take() {
-                self.wanted.notify_all();
-                return Err(trouble);
-            }
-            self.healthy()?;
-            self.wanted.notify_all();
-            upkeep = self.settled.wait(upkeep).unwrap_or_else(PoisonError::into_inner);
-        }
-        Ok(())
     }
 }
 

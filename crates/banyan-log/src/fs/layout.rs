@@ -19,6 +19,8 @@ pub(crate) const DAMAGE: &str = ".banyan/damage.log";
 pub(crate) const ASIDE: &str = ".banyan/aside";
 /// A line that is being written over another.
 pub(crate) const ERASE: &str = ".banyan/erase";
+/// Room that only the log may use.
+pub(crate) const RESERVE: &str = ".banyan/reserve";
 pub(crate) const JOURNAL: &str = ".banyan/journal";
 pub(crate) const BLOBS: &str = ".banyan/blobs";
 pub(crate) const BASES: &str = ".banyan/bases";

@@ -7,6 +7,7 @@
 mod blobs;
 mod checked_line;
 mod checkpoint;
+mod clear;
 mod committer;
 mod damage_log;
 mod erase;
@@ -25,6 +26,7 @@ mod plan;
 mod recovery;
 mod register;
 mod replay;
+mod room;
 mod scan;
 mod segment;
 mod segment_scan;
@@ -50,11 +52,13 @@ use shared::Shared;
 use crate::disk::{Disk, LockOutcome};
 use crate::{At, BlobHash, Commit, JournalEntry, LogError, Replay, Scanned, SessionLog};
 
+pub use clear::ClearedLog;
 pub use damage_log::LostCommits;
 pub use file_check::FileDamage;
 pub use format::{DirectoryId, NotADirectoryId};
 pub use recovery::Recovered;
 pub use register::{RegisteredFile, first_line_sum};
+pub use room::Room;
 
 /// When an answer leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +152,11 @@ impl FsLog {
         before_drop: Box<dyn Fn(CommitNo) -> Result<(), LogError> + Send + Sync>,
     ) -> Result<(), LogError> {
         let _ = self.shared.before_drop.set(before_drop);
-        match self.shared.checkpoint() {
+        // A file of before may hold what was deleted since: none is used again.
+        self.shared.upkeep().clearing = true;
+        let outcome = self.shared.checkpoint();
+        self.shared.upkeep().clearing = false;
+        match outcome {
             // What was recovered stays in the log until there is room.
             Ok(()) | Err(LogError::Full(_)) => {}
             Err(error) => return Err(error),
@@ -197,6 +205,16 @@ impl FsLog {
     /// Makes sure that commit numbers go on after this one, which some other witness has seen.
     pub fn raise_head(&self, seen: CommitNo) {
         self.shared.head.fetch_max(seen.0, Ordering::AcqRel);
+    }
+
+    /// The room on the disk, where the disk can tell.
+    pub fn room(&self) -> Option<Room> {
+        self.shared.room()
+    }
+
+    /// Gives the reserve back to the file system, so that a session can be deleted on a full disk.
+    pub fn spend_reserve(&self) {
+        self.shared.reserve.spend(self.shared.disk.as_ref());
     }
 
     /// Why writing has stopped, if it has.
@@ -259,6 +277,14 @@ impl FsLog {
     pub fn tree(&self, session: &SessionId) -> Option<Vec<u8>> {
         let file = self.shared.disk.open(&layout::tree(self.shared.naming, session)).ok()??;
         segment::read_all(file.as_ref()).ok()
+    }
+
+    /// Removes the images of all trees.
+    pub fn remove_trees(&self) {
+        for listed in self.shared.disk.list(layout::TREES).unwrap_or_default() {
+            // One that stays takes room, and is as right as before.
+            let _ = self.shared.disk.remove(&format!("{}/{}", layout::TREES, listed.name));
+        }
     }
 
     /// True when the incarnation was deleted and its records are kept for forks.
@@ -459,11 +485,13 @@ impl SessionLog for FsLog {
 
     fn put_blob(&self, bytes: &[u8]) -> Result<BlobHash, LogError> {
         self.shared.healthy()?;
+        self.shared.expect_room(bytes.len() as u64)?;
         self.shared.blobs.put(self.shared.disk.as_ref(), bytes, self.shared.options.durability)
     }
 
     fn put_blob_from(&self, hash: &str, content: &mut dyn io::Read) -> Result<(), LogError> {
         self.shared.healthy()?;
+        self.shared.expect_room(1)?;
         self.shared.blobs.put_from(self.shared.disk.as_ref(), hash, content, self.shared.options.durability)
     }
 

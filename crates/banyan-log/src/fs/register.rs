@@ -16,6 +16,7 @@ use super::segment::read_all;
 use super::{checked_line, layout};
 use crate::LogError;
 use crate::disk::{Disk, DiskFile};
+use crate::error::is_full;
 
 /// A session file as it was flushed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +80,8 @@ struct Open {
     file: Option<Arc<dyn DiskFile>>,
     end: u64,
     unsynced: bool,
+    /// Lines for which there was no room yet.
+    unwritten: Vec<u8>,
     /// How long it may get before it is written anew.
     compact_at: u64,
 }
@@ -175,7 +178,13 @@ impl Register {
             lines.extend_from_slice(&checked_line::encode(&Line::File { file, registered }));
         }
         let mut open = self.lock();
-        open.add(&lines).map_err(writing())?;
+        let before = open.unwritten.len();
+        let added = open.add(&lines);
+        if added.is_err() {
+            // They are noted again with the next flush of their files.
+            open.unwritten.truncate(before);
+        }
+        added.map_err(writing())?;
         if let Some(file) = open.file.clone().filter(|_| open.unsynced) {
             file.sync().map_err(writing())?;
             open.unsynced = false;
@@ -203,10 +212,36 @@ impl Register {
         Ok(())
     }
 
+    /// Writes the register anew without what it says of removed files, except of those that a later commit removed.
+    pub(crate) fn forget_removed(
+        &self,
+        disk: &dyn Disk,
+        directory: DirectoryId,
+        through: CommitNo,
+    ) -> Result<(), LogError> {
+        let writing = || LogError::io(format!("writing {}", layout::REGISTER));
+        let mut open = self.lock();
+        open.add(&[]).map_err(writing())?;
+        let Ok(contents) = read(disk, directory) else { return Ok(()) };
+        let mut lines = Vec::new();
+        for (removed, commit) in contents.removed.into_iter().filter(|(_, commit)| *commit > through) {
+            lines.extend_from_slice(&checked_line::encode(&Line::Removed { removed, commit }));
+        }
+        let mut anew = rewrite(disk, directory, contents.files).map_err(writing())?;
+        anew.unwritten = lines;
+        anew.compact_at = (anew.end * 2).max(SMALL);
+        *open = anew;
+        open.add(&[]).map_err(writing())
+    }
+
     /// Notes that a file was removed by a commit. It is durable with the next note; until then the log says the same.
     pub(crate) fn note_removed(&self, path: &str, commit: CommitNo) -> Result<(), LogError> {
         let line = checked_line::encode(&Line::Removed { removed: path.to_owned(), commit });
-        self.lock().add(&line).map_err(LogError::io(format!("writing {}", layout::REGISTER)))
+        match self.lock().add(&line) {
+            // It is kept for the next note.
+            Err(error) if is_full(&error) => Ok(()),
+            added => added.map_err(LogError::io(format!("writing {}", layout::REGISTER))),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -216,10 +251,12 @@ impl Register {
 
 impl Open {
     fn add(&mut self, lines: &[u8]) -> std::io::Result<()> {
-        if let Some(file) = self.file.as_ref().filter(|_| !lines.is_empty()) {
+        self.unwritten.extend_from_slice(lines);
+        if let Some(file) = self.file.as_ref().filter(|_| !self.unwritten.is_empty()) {
             self.unsynced = true;
-            file.write_at(self.end, lines)?;
-            self.end += lines.len() as u64;
+            file.write_at(self.end, &self.unwritten)?;
+            self.end += self.unwritten.len() as u64;
+            self.unwritten.clear();
         }
         Ok(())
     }
@@ -245,7 +282,7 @@ fn rewrite(
     disk.rename(&beside, layout::REGISTER)?;
     disk.sync_dir(layout::STATE)?;
     // Through its new name, so that nothing depends on how a disk treats files that are renamed while they are open.
-    Ok(Open { file: disk.open(layout::REGISTER)?, end: text.len() as u64, unsynced: false, compact_at: 0 })
+    Ok(Open { file: disk.open(layout::REGISTER)?, end: text.len() as u64, ..Open::default() })
 }
 
 impl Contents {

@@ -10,6 +10,7 @@ use banyan_model::CommitNo;
 
 use super::blobs::Blobs;
 use super::checkpoint::Sealed;
+use super::clear::Cleared;
 use super::committer::Item;
 use super::file_check::DamagedFiles;
 use super::files::Files;
@@ -19,6 +20,7 @@ use super::lazy_file::LazyFile;
 use super::live_segments::LiveSegments;
 use super::register::Register;
 use super::replay::Bookmarks;
+use super::room::{Reserve, SMALLEST_SEGMENT};
 use super::segment::Segment;
 use super::{Options, journal, layout};
 use crate::disk::{Disk, LockGuard};
@@ -53,6 +55,10 @@ pub(crate) struct Shared {
     /// The register was begun when the log was opened.
     pub(crate) register_is_new: AtomicBool,
     pub(crate) damaged: DamagedFiles,
+    pub(crate) reserve: Reserve,
+    /// How many bytes may be stored beside the log before the disk is asked for room.
+    pub(crate) granted: AtomicU64,
+    pub(crate) cleared: Cleared,
     journal: Mutex<Option<(u64, Arc<LazyFile>)>>,
     /// Held while a line is blanked.
     pub(crate) erasing: Mutex<()>,
@@ -81,14 +87,16 @@ pub(crate) struct Upkeep {
     pub(crate) dirty: HashMap<String, Arc<LazyFile>>,
     /// Segments that are full.
     pub(crate) sealed: Vec<Sealed>,
+    /// How large the segment is that is being written.
+    pub(crate) current: u64,
     /// The segment that comes next, made ahead of time.
     pub(crate) ready: Option<Segment>,
     pub(crate) next_id: u64,
     pub(crate) next_size: u64,
-    /// Above 0, files of segments are removed and not used again.
-    pub(crate) reuse_forbidden: u32,
     /// Why the last checkpoint could not be done.
     pub(crate) trouble: Option<LogError>,
+    /// Files of segments are removed, and none is used again.
+    pub(crate) clearing: bool,
     pub(crate) stop: bool,
 }
 
@@ -108,11 +116,12 @@ impl Shared {
         let upkeep = Upkeep {
             dirty: HashMap::new(),
             sealed: Vec::new(),
+            current: 0,
             ready: None,
             next_id: 1,
             next_size: options.first_segment,
-            reuse_forbidden: 0,
             trouble: None,
+            clearing: false,
             stop: false,
         };
         Self {
@@ -135,6 +144,9 @@ impl Shared {
             register: Register::default(),
             register_is_new: AtomicBool::new(false),
             damaged: DamagedFiles::default(),
+            reserve: Reserve::default(),
+            granted: AtomicU64::new(0),
+            cleared: Cleared::default(),
             journal: Mutex::default(),
             erasing: Mutex::default(),
             lock: Mutex::new(Some(lock)),
@@ -241,28 +253,72 @@ impl Shared {
         Ok(())
     }
 
+    /// The id that the next segment gets.
+    pub(crate) fn upcoming_id(&self) -> u64 {
+        self.upkeep().next_id
+    }
+
+    /// Waits until the full segments before this one are gone, or cannot be let go of.
+    pub(crate) fn wait_until_dropped(&self, before: u64) -> Result<(), LogError> {
+        let mut upkeep = self.upkeep();
+        while self.options.background
+            && upkeep.sealed.iter().any(|sealed| sealed.segment < before)
+            && upkeep.trouble.is_none()
+            && !upkeep.stop
+        {
+            self.healthy()?;
+            self.wanted.notify_all();
+            upkeep = self.settled.wait(upkeep).unwrap_or_else(PoisonError::into_inner);
+        }
+        upkeep.trouble.clone().map_or(Ok(()), Err)
+    }
+
     /// A segment with room for at least `need` bytes.
     pub(crate) fn next_segment(&self, need: u64) -> Result<Segment, LogError> {
-        let (ready, id, size) = {
+        let (ready, wanted) = {
             let mut upkeep = self.upkeep();
-            let ready = upkeep.ready.take();
-            let size = upkeep.next_size.max(need);
-            upkeep.next_size = (upkeep.next_size * 4).min(self.options.largest_segment);
-            let id = upkeep.next_id;
-            upkeep.next_id += 1;
-            (ready, id, size)
+            (upkeep.ready.take(), upkeep.next_size)
         };
-        match ready {
-            Some(ready) if ready.size >= need => Ok(ready),
-            other => {
-                if let Some(small) = other {
-                    let _ = self.disk.remove(&layout::segment(small.id));
-                }
-                Segment::prepare(self.disk.as_ref(), id, size)
-                    // On a disk that is nearly full a small segment may still fit.
-                    .or_else(|_| Segment::prepare(self.disk.as_ref(), id, need))
+        let ready = match ready {
+            Some(ready) if ready.size >= need && self.has_room_for(&ready) => Some(ready),
+            Some(unfit) => {
+                let _ = self.disk.remove(&layout::segment(unfit.id));
+                None
             }
+            None => None,
+        };
+        let segment = match ready {
+            Some(ready) => ready,
+            None => {
+                let size = self.segment_size(need, wanted)?;
+                Segment::prepare(self.disk.as_ref(), self.next_id(), size)
+                    // On a disk that is nearly full a small segment may still fit.
+                    .or_else(|_| Segment::prepare(self.disk.as_ref(), self.next_id(), need))?
+            }
+        };
+        let mut upkeep = self.upkeep();
+        upkeep.next_size = (upkeep.next_size * 4).min(self.options.largest_segment);
+        Ok(segment)
+    }
+
+    /// A segment for commits that free room. It may take the reserve.
+    pub(crate) fn segment_from_reserve(&self, need: u64) -> Result<Segment, LogError> {
+        let disk = self.disk.as_ref();
+        let ready = self.upkeep().ready.take();
+        match ready {
+            Some(ready) if ready.size >= need => return Ok(ready),
+            Some(small) => drop(disk.remove(&layout::segment(small.id))),
+            None => {}
         }
+        self.reserve.spend(disk);
+        Segment::prepare(disk, self.next_id(), need.max(SMALLEST_SEGMENT))
+            .or_else(|_| Segment::prepare(disk, self.next_id(), need))
+    }
+
+    fn next_id(&self) -> u64 {
+        let mut upkeep = self.upkeep();
+        upkeep.next_id += 1;
+        upkeep.next_id - 1
     }
 
     /// Takes a deleted session's file away, or to where its forks read it.

@@ -77,6 +77,7 @@ pub(super) struct Draft {
     pub(super) data: Option<PathBuf>,
     pub(super) durability: Durability,
     pub(super) store: StoreSettings,
+    pub(super) low_mark: Option<u64>,
     pub(super) logs: Logs,
     certificate: Option<PathBuf>,
     private_key: Option<PathBuf>,
@@ -92,6 +93,7 @@ impl Default for Draft {
             data: None,
             durability: Durability::Synced,
             store: StoreSettings::default(),
+            low_mark: None,
             logs: Logs::default(),
             certificate: None,
             private_key: None,
@@ -220,6 +222,21 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
         |draft| if draft.durability == Durability::Synced { "synced" } else { "buffered" }.to_owned()
+    ),
+    key!(
+        "storage.low_mark",
+        "the disk is short when less is free: a size, or `auto` for 5 % of the disk and at most 1GiB",
+        |draft, given| {
+            draft.low_mark = match given.text {
+                "auto" => None,
+                text => Some(size(text)? as u64),
+            };
+            Ok(())
+        },
+        |draft| match draft.low_mark {
+            Some(bytes) => size_text(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            None => "auto".to_owned(),
+        }
     ),
     key!(
         "tls.certificate",

@@ -37,6 +37,8 @@ pub struct Config {
     pub durability: Durability,
     /// How much the store keeps and takes on.
     pub store: StoreSettings,
+    /// The disk is short when fewer bytes are free; `None` is a twentieth of it, and 1 GiB at most.
+    pub low_mark: Option<u64>,
     /// What is logged, and how.
     pub logs: Logs,
     /// The buses that it is on.
@@ -242,13 +244,13 @@ impl Config {
             .zip(from)
             .map(|(key, source)| Origin { key: key.name, value: (key.get)(&draft), source, help: key.help })
             .collect::<Vec<_>>();
-        let Draft { settings, data, durability, store, logs, bus, .. } =
+        let Draft { settings, data, durability, low_mark, store, logs, bus, .. } =
             draft.finish().map_err(|(key, reason)| {
                 let source =
                     origins.iter().find(|origin| origin.key == key).map(|origin| origin.source.to_string());
                 ConfigError::Invalid { key: key.to_owned(), source_text: source.unwrap_or_default(), reason }
             })?;
-        Ok(Self { settings, data, durability, store, logs, bus, file, origins, unknown_variables })
+        Ok(Self { settings, data, durability, low_mark, store, logs, bus, file, origins, unknown_variables })
     }
 }
 

@@ -11,6 +11,7 @@ use super::{Paths, Protection, shapes};
 pub(super) fn add(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
     streams(paths, protection);
     keys(paths, schemas, protection);
+    purge(paths, schemas, protection);
     health(paths, protection);
 }
 
@@ -142,6 +143,34 @@ fn keys(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
     paths.add("/v1/keys/{key_id}", "delete", remove);
 }
 
+fn purge(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
+    let number = |about: &str| json!({"type": "integer", "minimum": 0, "description": about});
+    let not_reached = json!({"type": "object", "required": ["path", "reason"], "properties": {
+        "path": {"type": "string", "description": "A file or directory, relative to the data directory."},
+        "reason": {"type": "string", "description": "Why it stays as it is."}}});
+    let purged = schemas.name(
+        "Purged",
+        json!({"type": "object", "description": "What was removed of deleted sessions, and what could not be.",
+            "required": ["log_segments", "log_bytes", "search_segments", "search_bytes", "not_reached"],
+            "properties": {
+                "log_segments": number("Segments of the write-ahead log that were removed."),
+                "log_bytes": number("Their bytes."),
+                "search_segments": number("Segments of the search index that were written anew without what was deleted."),
+                "search_bytes": number("The bytes that they had."),
+                "not_reached": {"type": "array", "items": not_reached,
+                    "description": "What may still hold bytes of deleted sessions."}}}),
+    );
+    let responses = Responses::new()
+        .json(200, "It is done.", &purged)
+        .problem(503, "The disk is full, or writing has failed.");
+    let operation = json!({
+        "operationId": "purge", "tags": ["Server"],
+        "summary": "Remove the bytes of deleted sessions from the disk now, in place of later.",
+        "responses": responses.finish(protection),
+    });
+    paths.add("/v1/purge", "post", operation);
+}
+
 fn health(paths: &mut Paths, protection: Protection) {
     let text = json!({"schema": {"type": "string"}});
     let mut add = |path: &str, id: &str, summary: &str, responses: Responses| {
@@ -151,7 +180,7 @@ fn health(paths: &mut Paths, protection: Protection) {
     };
     let ok = || Responses::new().of_type(200, "It does.", "text/plain", text.clone());
     add("/healthz", "getHealth", "Whether the server answers.", ok());
-    let ready = ok().problem(503, "It takes no work: it stops, or writing has failed.");
+    let ready = ok().problem(503, "It takes no work: it stops, writing has failed, or the disk is full.");
     add("/readyz", "getReadiness", "Whether the server takes work.", ready);
     let metrics = Responses::new().of_type(
         200,

@@ -2,13 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Weak};
+use std::path::Path;
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use banyan_model::{CommitNo, Error, SessionId};
-use banyan_search::{SearchError, SearchIndex, SessionRecord, Writer};
+use banyan_search::{Room, SearchError, SearchIndex, SessionRecord, Writer};
 
 use super::{Home, Search};
+use crate::space::SpaceLevel;
 use crate::store::Store;
 
 /// Commands that only look at something are over by then, and cause no work.
@@ -26,6 +28,8 @@ const EVERY_WHILE_MANY: Duration = Duration::from_secs(2);
 const MANY: u64 = 10_000;
 /// How long nothing is tried after a failure.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// How often it is looked whether there is room again.
+const AGAIN: Duration = Duration::from_millis(500);
 /// So many sessions are remembered between batches.
 const MOST_KNOWN: usize = 20_000;
 
@@ -81,14 +85,23 @@ pub(super) fn run(store: &Weak<Store>, search: &Arc<Search>) {
     if !search.pause(BEFORE_OPENING) {
         return;
     }
+    let asked = store.clone();
+    let room = Room::new(move |bytes| asked.upgrade().is_none_or(|store| store.may_derive(bytes)));
     loop {
-        let outcome = catch_unwind(AssertUnwindSafe(|| follow(store, search)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| follow(store, search, &room)));
         let why = match outcome {
             Ok(Ok(())) => return,
             Ok(Err(trouble)) => trouble.to_string(),
             // A reader of damaged files can run past their end.
             Err(_) => "the search index is damaged".to_owned(),
         };
+        let is_short = || store.upgrade().is_some_and(|store| !store.may_derive(0));
+        if room.take_refusal() || search.takes_no_room() || is_short() {
+            if wait_for_room(store, search) == Next::Stop {
+                return;
+            }
+            continue;
+        }
         let Some(store) = store.upgrade() else { return };
         store.warn(&format!("search stopped and begins anew: {why}"));
         drop(store);
@@ -106,17 +119,70 @@ pub(super) fn run(store: &Weak<Store>, search: &Arc<Search>) {
     }
 }
 
-fn follow(store: &Weak<Store>, search: &Arc<Search>) -> Result<(), Trouble> {
-    let mut indexer = open(store, search)?;
+/// Waits until the disk has room for the index again. What is in it is found meanwhile; on a full disk it is removed.
+fn wait_for_room(store: &Weak<Store>, search: &Arc<Search>) -> Next {
+    let index = {
+        let mut inner = search.lock();
+        inner.complete = false;
+        inner.failed = Some("the disk is short of room; the index is made when there is more".to_owned());
+        inner.index.clone()
+    };
+    if let Some(index) = index {
+        // What cannot be removed now goes with the next step.
+        let _ = index.remove_leftovers();
+    }
+    loop {
+        let Some(store) = store.upgrade() else { return Next::Stop };
+        if store.may_index_again() {
+            search.lock().give_room_back = false;
+            store.note_given_back(0);
+            return Next::GoOn;
+        }
+        if let (SpaceLevel::Full, Home::Directory(root)) = (store.space.level(), &search.home)
+            && root.exists()
+        {
+            search.lock().index = None;
+            let bytes = files_in(root);
+            if std::fs::remove_dir_all(root).is_ok() {
+                store.note_given_back(bytes);
+            }
+        }
+        drop(store);
+        let inner = search.lock();
+        if inner.stopped {
+            return Next::Stop;
+        }
+        let _ = search.changed.wait_timeout(inner, AGAIN).unwrap_or_else(PoisonError::into_inner);
+        if search.stopped() {
+            return Next::Stop;
+        }
+    }
+}
+
+/// How many bytes the files in a directory have.
+fn files_in(root: &Path) -> u64 {
+    let files = std::fs::read_dir(root).into_iter().flatten().flatten();
+    files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
+}
+
+fn follow(store: &Weak<Store>, search: &Arc<Search>, room: &Room) -> Result<(), Trouble> {
+    let mut indexer = open(store, search, room)?;
     let outcome = loop {
         let Some(store) = store.upgrade() else { break Ok(()) };
+        if search.takes_no_room() {
+            break Err(Trouble::Index(SearchError::Full("it was given up to make room".to_owned())));
+        }
         let doubtful = search.lock().doubtful;
         if doubtful {
             indexer.complete = false;
             let mut inner = search.lock();
             (inner.complete, inner.doubtful) = (false, false);
         }
+        // Before the step, so that it includes every deletion that came before the request.
+        let asked = search.lock().expunge_asked;
         let step = if indexer.complete { indexer.catch_up(&store) } else { indexer.sweep(&store) };
+        let step = step
+            .and_then(|next| if next == Next::GoOn { indexer.expunge(asked).map(|()| next) } else { Ok(next) });
         drop(store);
         match step {
             Ok(Next::GoOn) => {}
@@ -136,11 +202,11 @@ fn follow(store: &Weak<Store>, search: &Arc<Search>) -> Result<(), Trouble> {
     Ok(indexer.writer.close()?)
 }
 
-fn open(store: &Weak<Store>, search: &Arc<Search>) -> Result<Indexer, Trouble> {
+fn open(store: &Weak<Store>, search: &Arc<Search>, room: &Room) -> Result<Indexer, Trouble> {
     let heard = search.heard();
     let (index, progress) = match &search.home {
         Home::Directory(root) => {
-            let mut opened = SearchIndex::open(root)?;
+            let mut opened = SearchIndex::open(root, room)?;
             // An index that has seen more than there is belongs to another store.
             if opened.progress.is_some_and(|progress| progress.position > heard) {
                 drop(opened);
@@ -149,7 +215,7 @@ fn open(store: &Weak<Store>, search: &Arc<Search>) -> Result<Indexer, Trouble> {
                     path: root.clone(),
                     cause,
                 })?;
-                opened = SearchIndex::open(root)?;
+                opened = SearchIndex::open(root, room)?;
             }
             if let (Some(why), Some(store)) = (&opened.replaced, store.upgrade()) {
                 store.warn(&format!("the search index is made anew: {why}"));
@@ -240,6 +306,19 @@ impl Indexer {
         let mut inner = self.search.lock();
         (inner.visible, inner.complete) = (self.position, self.complete);
         drop(inner);
+        self.search.changed.notify_all();
+        Ok(())
+    }
+
+    /// Writes segments anew that have documents of deleted sessions, if that was requested up to this number.
+    fn expunge(&mut self, asked: u64) -> Result<(), Trouble> {
+        if asked <= self.search.lock().expunge_done.0 {
+            return Ok(());
+        }
+        let expunged = self.writer.expunge()?;
+        self.index.refresh()?;
+        self.writer.remove_unused()?;
+        self.search.lock().expunge_done = (asked, expunged);
         self.search.changed.notify_all();
         Ok(())
     }

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use banyan_model::{CommitNo, Error, SessionId};
-use banyan_search::SearchIndex;
+use banyan_search::{Expunged, SearchIndex};
 
 use crate::store::Store;
 
@@ -34,6 +34,10 @@ pub(crate) enum Home {
     /// Nowhere: this store is not searched.
     Nowhere,
 }
+
+/// A request to remove the text of deleted sessions from the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Expunging(u64);
 
 /// What writers, searches and the indexing thread share.
 pub(crate) struct Search {
@@ -61,6 +65,11 @@ struct Inner {
     waiting: usize,
     started: bool,
     stopped: bool,
+    /// The disk is full, and the index is to make room.
+    give_room_back: bool,
+    /// How often it was asked that the text of deleted sessions be removed, and what came of it the last time.
+    expunge_asked: u64,
+    expunge_done: (u64, Expunged),
     /// Why there is no index, when making it failed.
     failed: Option<String>,
 }
@@ -101,6 +110,48 @@ impl Search {
         self.lock().doubtful = true;
         self.asleep.store(false, Ordering::SeqCst);
         self.changed.notify_all();
+    }
+
+    /// Gives the room back that the index has, until there is enough.
+    pub(crate) fn give_room_back(&self) {
+        self.lock().give_room_back = true;
+        self.asleep.store(false, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+
+    fn takes_no_room(&self) -> bool {
+        self.lock().give_room_back
+    }
+
+    /// Asks for the text of deleted sessions to be removed from the index. `None` while
+    /// nothing is indexed.
+    pub(crate) fn expunge(&self) -> Option<Expunging> {
+        let mut inner = self.lock();
+        if !inner.started || inner.stopped {
+            return None;
+        }
+        inner.expunge_asked += 1;
+        let number = inner.expunge_asked;
+        drop(inner);
+        self.asleep.store(false, Ordering::SeqCst);
+        self.changed.notify_all();
+        Some(Expunging(number))
+    }
+
+    /// Waits until what was asked for by [`expunge`](Self::expunge) is done. `None` when it is not within the time.
+    pub(crate) fn expunged(&self, Expunging(number): Expunging, at_most: Duration) -> Option<Expunged> {
+        let until = Instant::now() + at_most;
+        let mut inner = self.lock();
+        while inner.expunge_done.0 < number {
+            let left = until.checked_duration_since(Instant::now()).filter(|_| !inner.stopped)?;
+            inner = self.changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Some(inner.expunge_done.1)
+    }
+
+    /// Whether there is no index in files.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        !matches!(self.home, Home::Directory(_))
     }
 
     /// Ends the thread, and waits for it.
@@ -156,7 +207,9 @@ impl Search {
         let mut inner = self.lock();
         loop {
             self.asleep.store(true, Ordering::SeqCst);
-            if inner.stopped || self.heard() > done || !inner.marks.is_empty() || inner.doubtful {
+            let expunge = inner.expunge_asked > inner.expunge_done.0;
+            let other = expunge || inner.give_room_back;
+            if inner.stopped || self.heard() > done || !inner.marks.is_empty() || inner.doubtful || other {
                 self.asleep.store(false, Ordering::SeqCst);
                 return !inner.stopped;
             }

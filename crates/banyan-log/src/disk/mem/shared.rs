@@ -33,6 +33,7 @@ pub(super) struct Shared {
     pub(super) crashed: AtomicBool,
     pub(super) capacity: AtomicU64,
     pub(super) used: AtomicU64,
+    pub(super) reports_space: AtomicBool,
 }
 
 /// An operation under way.
@@ -72,6 +73,7 @@ impl Shared {
             crashed: AtomicBool::new(false),
             capacity: AtomicU64::new(u64::MAX),
             used: AtomicU64::new(0),
+            reports_space: AtomicBool::new(false),
         }
     }
 
@@ -205,6 +207,7 @@ impl Shared {
         let disk = Self::new(self.seed);
         disk.clock.store(self.clock.load(SeqCst), SeqCst);
         disk.capacity.store(self.capacity.load(SeqCst), SeqCst);
+        disk.reports_space.store(self.reports_space.load(SeqCst), SeqCst);
         let used = found.values().map(|inode| read(&inode.0).now.bytes.len() as u64).sum();
         disk.used.store(used, SeqCst);
         let mut tree = write(&disk.tree);
