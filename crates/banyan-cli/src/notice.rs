@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use banyan::{LogError, OpenError};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -38,6 +39,14 @@ pub(crate) fn read(dir: &Path, owner: &str) -> Option<String> {
     let note: Note = serde_json::from_slice(&fs::read(path(dir)).ok()?).ok()?;
     let pid = note.pid.to_string();
     owner.split(|c: char| !c.is_ascii_digit()).any(|number| number == pid).then_some(note.url)
+}
+
+/// Where the server that owns a directory serves it, for a directory that could not be opened.
+pub(crate) fn owner_of(dir: &Path, error: &OpenError) -> Option<String> {
+    match error {
+        OpenError::Log(LogError::Locked { owner }) => read(dir, owner),
+        _ => None,
+    }
 }
 
 fn path(dir: &Path) -> PathBuf {

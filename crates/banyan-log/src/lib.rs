@@ -14,6 +14,6 @@ pub use commit::{Answer, Commit, Committed, Done, Growth, Piece, Removal, Write,
 pub use error::LogError;
 pub use fs::{
     DirectoryId, Durability, FileDamage, FsLog, LostCommits, NotADirectoryId, Options, Recovered, RegisteredFile,
-    inspect,
+    inspect, restored,
 };
 pub use session_log::{At, BlobHash, JournalEntry, JournalKind, Replay, Scanned, SessionLog};

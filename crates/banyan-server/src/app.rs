@@ -19,7 +19,7 @@ use crate::rates::Rates;
 use crate::settings::Settings;
 use crate::traces::Traces;
 use crate::{
-    caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, ocp, openapi,
+    backup, caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, ocp, openapi,
     portable, resources, spool,
 };
 
@@ -38,6 +38,8 @@ pub(crate) struct App {
     /// Places for large files that come in, and where they are meanwhile.
     pub(crate) spools: Arc<Semaphore>,
     pub(crate) spool: PathBuf,
+    /// Where keys are, for backups that take them.
+    pub(crate) key_file: PathBuf,
     stop: watch::Receiver<bool>,
 }
 
@@ -59,7 +61,8 @@ impl App {
         let readers = Arc::new(Semaphore::new(READERS));
         let metrics = Metrics::new();
         let (spools, spool) = (spool::places(), data.join(".banyan/incoming"));
-        Self { store, settings, keys, metrics, rates, traces: None, subscriptions, readers, spools, spool, stop }
+        let key_file = data.join(banyan::backup::KEYS);
+        Self { store, settings, keys, metrics, rates, traces: None, subscriptions, readers, spools, spool, key_file, stop }
     }
 
     /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.
@@ -96,6 +99,7 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
         .merge(events::routes())
         .merge(history::routes())
         .merge(portable::routes())
+        .merge(backup::routes())
         .merge(ocp::routes())
         .merge(own.with_state(()))
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));

@@ -8,6 +8,7 @@
 
 mod apart;
 mod app;
+mod backup;
 mod body;
 mod caller;
 mod calls;

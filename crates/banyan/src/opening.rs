@@ -8,6 +8,7 @@ use banyan_log::disk::{Disk, MemDisk, OsDisk};
 use banyan_log::{FsLog, LogError, Recovered, SessionLog};
 use banyan_model::Error;
 
+use crate::backup::Holds;
 use crate::hub::Hub;
 use crate::recent::Recent;
 use crate::search::{Home, Search};
@@ -100,6 +101,7 @@ impl Store {
             errands: Arc::default(),
             search: Arc::new(Search::new(home)),
             closed: std::sync::atomic::AtomicBool::new(false),
+            holds: Holds::default(),
         })
     }
 

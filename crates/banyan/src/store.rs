@@ -10,6 +10,7 @@ use banyan_log::{FsLog, SessionLog};
 use banyan_model::{CommitNo, Error};
 
 use crate::access::Access;
+use crate::backup::Holds;
 use crate::housekeeping::Errands;
 use crate::hub::{Bounds, Hub};
 use crate::leaf_watch::LeafWatches;
@@ -44,6 +45,7 @@ pub(crate) struct Store {
     pub(crate) errands: Arc<Errands>,
     pub(crate) search: Arc<Search>,
     pub(crate) closed: AtomicBool,
+    pub(crate) holds: Holds,
 }
 
 /// What of the options is asked for later.

@@ -9,13 +9,16 @@ use std::sync::Arc;
 use banyan_core::names;
 use banyan_log::disk::{Disk, OsDisk, Overlay};
 use banyan_log::{At, FsLog, LogError, SessionLog, inspect};
-use banyan_model::SessionId;
+use banyan_model::{Error, SessionId};
+use serde::{Deserialize, Serialize};
 
+use crate::backup::Hold;
+use crate::load::Read;
 use crate::store::Store;
-use crate::{OpenError, Options, Progress};
+use crate::{Banyan, OpenError, Options, Progress};
 
 /// What was read, and what was found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Session files that were read.
     pub sessions: u64,
@@ -30,7 +33,7 @@ pub struct Report {
 }
 
 /// Something that is not as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The file, relative to the data directory.
     pub file: String,
@@ -43,7 +46,8 @@ pub struct Finding {
 }
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Something was lost.
     Damage,
@@ -89,14 +93,38 @@ pub fn verify_on(disk: Arc<dyn Disk>, progress: &dyn Progress) -> Result<Report,
     }
     let store = Store::for_reading(log, Options::default())?;
     let mut check =
-        Check { store, disk, report: Report { findings, ..Report::default() }, good_blobs: HashMap::new() };
+        Check { store, disk, report: Report { findings, ..Report::default() }, good_blobs: HashMap::new(), hold: None };
     check.sessions(progress)?;
     check.bases()?;
     check.blobs()?;
     Ok(check.report)
 }
 
+impl Banyan {
+    /// Reads everything while the store is in use, and says what is wrong with it. Needs an access to everything that may
+    /// write. Nothing is changed.
+    pub fn verify(&self, progress: &dyn Progress) -> Result<Report, OpenError> {
+        if self.access().read_only || !self.access().scope.is_everything() {
+            return Err(Error::forbidden("verify needs an access that has no scope and may write").into());
+        }
+        let hold = Hold::begin(&self.store);
+        let store = Arc::clone(hold.store());
+        let disk = Arc::clone(store.log.disk());
+        let mut report = Report::default();
+        for oddity in inspect::format(disk.as_ref()).into_iter().chain(inspect::known_damage(disk.as_ref())?) {
+            report.findings.push(damage(oddity.path, None, oddity.reason));
+        }
+        let mut check = Check { store, disk, report, good_blobs: HashMap::new(), hold: Some(hold) };
+        check.sessions(progress)?;
+        check.bases()?;
+        check.blobs()?;
+        Ok(check.report)
+    }
+}
+
 struct Check {
+    /// Keeps what is deleted meanwhile; none where nobody uses the directory.
+    hold: Option<Hold>,
     store: Arc<Store>,
     disk: Arc<dyn Disk>,
     report: Report,
@@ -135,11 +163,19 @@ impl Check {
     }
 
     fn session(&mut self, file: &str, at: At<'_>, id: &SessionId) -> Result<(), OpenError> {
-        self.report.sessions += 1;
-        let Some(read) = self.store.read(at, id)? else {
-            self.note(file, "an empty file; no session");
+        let Some(read) = self.read(at, id)? else {
+            if self.hold.is_none() {
+                self.report.sessions += 1;
+                self.note(file, "an empty file; no session");
+            }
             return Ok(());
         };
+        self.report.sessions += 1;
+        if let (Some(_), At::Live(id)) = (&self.hold, at)
+            && let Some(file_damage) = self.store.log.file_damage(id)
+        {
+            self.report.findings.push(damage(file.to_owned(), None, file_damage.reason()));
+        }
         self.report.records += read.lines;
         self.report.bytes += read.scanned.len + read.scanned.torn;
         for (line, fault) in &read.faults {
@@ -164,6 +200,17 @@ impl Check {
         Ok(())
     }
 
+    /// Reads a session's records. `None` if there are none, or if the session was deleted meanwhile.
+    fn read(&self, at: At<'_>, id: &SessionId) -> Result<Option<Read>, OpenError> {
+        let beginning = |store: &Store| store.log.first_line(at);
+        let before = beginning(&self.store)?;
+        let Some(read) = self.store.read(at, id)? else { return Ok(None) };
+        let was_deleted = self.hold.is_some()
+            && matches!(at, At::Live(_))
+            && (self.store.log.is_retained(read.state.born()) || beginning(&self.store)? != before);
+        Ok((!was_deleted).then_some(read))
+    }
+
     /// Records of deleted sessions that forks still read.
     fn bases(&mut self) -> Result<(), OpenError> {
         let unnamed = SessionId::from("a deleted session");
@@ -180,7 +227,11 @@ impl Check {
             if self.good_blobs.contains_key(&hash) {
                 continue;
             }
-            if hash.ends_with(".tmp") {
+            if self.hold.is_some() && (hash.ends_with(".tmp") || self.blob_is_good(&hash)?) {
+                // It may be on its way into a session.
+            } else if self.hold.is_some() && self.disk.stat(&path).ok().flatten().is_none() {
+                // It was removed meanwhile.
+            } else if hash.ends_with(".tmp") {
                 self.note(&path, "content that was never finished; it goes when the store is opened");
             } else if self.blob_is_good(&hash)? {
                 self.note(&path, "content that no session uses");

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod backup;
 mod bus;
 mod call;
 mod call_list;
@@ -14,6 +15,7 @@ mod key_ring;
 mod ls;
 mod mcp;
 mod mcp_tools;
+mod restore;
 mod resume;
 mod rm;
 mod search;
@@ -55,6 +57,8 @@ pub(crate) enum Command {
     Resume(resume::ResumeArgs),
     Rm(rm::RmArgs),
     Verify(verify::VerifyArgs),
+    Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
     Mcp(mcp::McpArgs),
 }
 
@@ -77,6 +81,8 @@ pub(crate) fn run(command: Command, globals: &Globals, screen: &mut Screen) -> R
         Command::Resume(args) => resume::run(&args, globals, screen),
         Command::Rm(args) => rm::run(&args, globals, screen),
         Command::Verify(args) => verify::run(&args, globals, screen),
+        Command::Backup(args) => backup::run(args, globals, screen),
+        Command::Restore(args) => restore::run(&args, globals, screen),
         Command::Mcp(args) => mcp::run(&args, globals, screen),
     }
 }

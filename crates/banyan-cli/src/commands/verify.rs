@@ -1,22 +1,30 @@
 //! `banyan verify`: is everything still there? Of an archive: what is its signature worth?
 
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
+use banyan::Progress;
+use banyan::backup::{Repository, check};
 use banyan::verify::{Finding, Report, Severity, verify};
 use clap::Args;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use ureq::http::Method;
 
+use super::backup::failed;
 use super::verify_archive;
-use crate::args::Globals;
+use crate::args::{Globals, Target};
+use crate::client::Server;
 use crate::data_dir::data_dir;
 use crate::failure::Failure;
+use crate::notice;
 use crate::progress::Bar;
 use crate::screen::{Screen, Style};
 use crate::words::{count, one_line, size};
 
-/// Read everything in a data directory and report damage, or say what an archive's signature is worth.
+/// Read everything in a data directory or a backup and report damage, or say what an archive's signature is worth.
 ///
-/// It reads files, so it works on a data directory that nobody serves, and not with --url. Nothing is changed. Each finding is a line, `file:line: reason`, with the file relative to the directory. The exit
+/// A directory that a server owns is read by the server, while it works; with keys that needs one without scope that may write. Nothing is changed. Each finding is a line, `file:line: reason`, with the file relative to the directory. The exit
 /// code is 0 when nothing is lost and 1 when something is. With --json, one object.
 ///
 /// With a FILE it reads that OPA archive to its end and tells what its signature covers: full, partial (with the entries that it does not cover), none or broken. The exit code is 1 when it is broken, or when the
@@ -24,46 +32,84 @@ use crate::words::{count, one_line, size};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
-    /// An OPA archive, in place of the data directory
+    /// The directory of a backup, or an OPA archive, in place of the data directory
     file: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   banyan verify
+  banyan verify /backups/banyan
   banyan verify session.opa
   banyan verify --data /srv/banyan --json";
 
 pub(crate) fn run(args: &VerifyArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    if let Some(dir) = args.file.as_ref().filter(|file| file.is_dir()) {
+        let report = Repository::open(dir).and_then(|backup| check(&backup, &Bar::default())).map_err(failed)?;
+        return tell(&report, globals, screen);
+    }
     if let Some(file) = &args.file {
         return verify_archive::run(file, globals, screen);
     }
-    globals.no_server("verify reads the files of a data directory")?;
+    let report = match globals.target()? {
+        Target::Server(url) => by_server(&url, globals)?,
+        Target::Directory => in_directory(globals)?,
+    };
+    tell(&report, globals, screen)
+}
+
+fn tell(report: &Report, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    match globals.json {
+        true => screen.json(&as_json(report))?,
+        false => in_words(report, screen)?,
+    }
+    if report.is_sound() { Ok(()) } else { Err(Failure::Damage) }
+}
+
+/// Reads the files, or has the server that owns the directory do it.
+fn in_directory(globals: &Globals) -> Result<Report, Failure> {
     let dir = data_dir(globals)?;
     if !dir.is_dir() {
         let message = format!("there is no data directory {}; pass another one with --data DIR", dir.display());
         return Err(Failure::storage(message));
     }
-    let report = verify(&dir, &Bar::default()).map_err(|error| Failure::opening(&dir, error))?;
-    match globals.json {
-        true => screen.json(&as_json(&report))?,
-        false => in_words(&report, screen)?,
+    verify(&dir, &Bar::default()).or_else(|error| match notice::owner_of(&dir, &error) {
+        Some(url) => by_server(&url, globals),
+        None => Err(Failure::opening(&dir, error)),
+    })
+}
+
+/// One line of a server's answer.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Begin { begin: String, steps: u64 },
+    Done { done: u64 },
+    Report { report: Report },
+    Error { error: String },
+}
+
+fn by_server(url: &str, globals: &Globals) -> Result<Report, Failure> {
+    let answer = Server::new(url, globals)?.stream(Method::GET, "/v1/verify", None)?;
+    let bar = Bar::default();
+    let broken = |why: String| Failure::trouble("http/unreachable", format!("the answer of {url} broke off: {why}"));
+    for line in BufReader::new(answer).lines() {
+        let line = line.map_err(|error| broken(error.to_string()))?;
+        match serde_json::from_str(&line).map_err(|error| broken(error.to_string()))? {
+            Line::Begin { begin, steps } => bar.begin(&begin, steps),
+            Line::Done { done } => bar.step(done),
+            Line::Report { report } => {
+                bar.end();
+                return Ok(report);
+            }
+            Line::Error { error } => return Err(Failure::storage(error)),
+        }
     }
-    if report.is_sound() { Ok(()) } else { Err(Failure::Damage) }
+    Err(broken("there is no report".to_owned()))
 }
 
 fn in_words(report: &Report, screen: &mut Screen) -> Result<(), Failure> {
-    for Finding { file, line, reason, severity } in &report.findings {
-        let place = match line {
-            Some(line) => format!("{}:{line}", one_line(file)),
-            None => one_line(file),
-        };
-        let line = match severity {
-            Severity::Damage => format!("{}: {}", screen.paint(Style::Bad, &place), one_line(reason)),
-            Severity::Note => format!("{place}: note: {}", one_line(reason)),
-        };
-        screen.line(&line)?;
-    }
+    findings(report, screen)?;
     let read = format!(
         "Read {}, {}, {}, {}.",
         count(report.sessions, "session"),
@@ -79,7 +125,23 @@ fn in_words(report: &Report, screen: &mut Screen) -> Result<(), Failure> {
     screen.line(&format!("{read} {verdict}"))
 }
 
-fn as_json(report: &Report) -> Value {
+/// Shows the findings, one a line.
+pub(super) fn findings(report: &Report, screen: &mut Screen) -> Result<(), Failure> {
+    for Finding { file, line, reason, severity } in &report.findings {
+        let place = match line {
+            Some(line) => format!("{}:{line}", one_line(file)),
+            None => one_line(file),
+        };
+        let line = match severity {
+            Severity::Damage => format!("{}: {}", screen.paint(Style::Bad, &place), one_line(reason)),
+            Severity::Note => format!("{place}: note: {}", one_line(reason)),
+        };
+        screen.line(&line)?;
+    }
+    Ok(())
+}
+
+pub(super) fn as_json(report: &Report) -> Value {
     let finding = |Finding { file, line, reason, severity }: &Finding| {
         let severity = match severity {
             Severity::Damage => "damage",

@@ -15,6 +15,10 @@ pub(crate) const LIVE: &str = ".banyan/wal/live";
 pub(crate) const REGISTER: &str = ".banyan/files";
 /// What was lost, for good.
 pub(crate) const DAMAGE: &str = ".banyan/damage.log";
+/// The directory was restored from a backup: which positions are of the directory that was backed up.
+pub(crate) const RESTORED: &str = ".banyan/restored";
+/// A restore into the directory is under way, or was interrupted.
+pub(crate) const RESTORING: &str = ".banyan/restoring";
 pub(crate) const JOURNAL: &str = ".banyan/journal";
 pub(crate) const BLOBS: &str = ".banyan/blobs";
 pub(crate) const BASES: &str = ".banyan/bases";

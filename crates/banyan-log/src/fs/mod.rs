@@ -24,6 +24,7 @@ mod plan;
 mod recovery;
 mod register;
 mod replay;
+pub mod restored;
 mod scan;
 mod segment;
 mod segment_scan;
@@ -108,6 +109,7 @@ impl FsLog {
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Self, Recovered), LogError> {
         // Before anything is touched: a newer directory stays as it is.
         let format = format::check(disk.as_ref())?;
+        restored::refuse_unfinished(disk.as_ref())?;
         let creating = LogError::io("making the data directory");
         disk.create_dir(layout::STATE).map_err(creating)?;
         let owner = format!("pid {}", std::process::id());
@@ -128,6 +130,7 @@ impl FsLog {
         let mut recovered = recovery::recover(&shared)?;
         recovered.warnings.splice(..0, said.warnings);
         recovered.notes = said.notes;
+        shared.take_restored(&mut recovered);
         let bases = shared.disk.list(layout::BASES).map_err(LogError::io("listing bases"))?;
         shared
             .retained
@@ -143,6 +146,7 @@ impl FsLog {
         before_drop: Box<dyn Fn(CommitNo) -> Result<(), LogError> + Send + Sync>,
     ) -> Result<(), LogError> {
         let _ = self.shared.before_drop.set(before_drop);
+        self.shared.settle_floor();
         match self.shared.checkpoint() {
             // What was recovered stays in the log until there is room.
             Ok(()) | Err(LogError::Full(_)) => {}
@@ -192,6 +196,24 @@ impl FsLog {
     /// Makes sure that commit numbers go on after this one, which some other witness has seen.
     pub fn raise_head(&self, seen: CommitNo) {
         self.shared.head.fetch_max(seen.0, Ordering::AcqRel);
+    }
+
+    /// Positions before this commit are of another history: the directory was restored from a backup. 0 in any other directory.
+    pub fn history_floor(&self) -> CommitNo {
+        CommitNo(self.shared.floor.load(Ordering::Acquire))
+    }
+
+    /// Ends the line that is growing, if there is one, and returns the length of the session's records: whole lines, but for a
+    /// torn end. `None` if the session has no records.
+    pub fn whole_length(&self, at: At<'_>) -> Result<Option<u64>, LogError> {
+        let Some(file) = self.find(at)? else { return Ok(None) };
+        file.close_open_line();
+        Ok(Some(file.end()))
+    }
+
+    /// The disk that the directory is on, for reading.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.shared.disk
     }
 
     /// Why writing has stopped, if it has.

@@ -1,0 +1,480 @@
+use std::io::Read;
+use std::sync::Arc;
+
+use banyan_log::disk::{Disk, MemDisk};
+use banyan_model::CommitNo;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{Banyan, Options, SearchIndexing, block_on};
+
+fn options() -> Options {
+    let mut options = Options { search: SearchIndexing::Off, ..Options::default() };
+    options.log.background = false;
+    options
+}
+
+fn open(disk: &MemDisk) -> Banyan {
+    Banyan::open_on(Arc::new(disk.clone()), None, options()).unwrap()
+}
+
+fn call(store: &Banyan, function: &str, request: Value) -> Value {
+    let answer = block_on(store.call(&format!("session::{function}"), request.to_string().as_bytes()));
+    serde_json::from_str(&answer.unwrap()).unwrap()
+}
+
+fn say(store: &Banyan, session: &str, text: &str) -> String {
+    let message = json!({"role": "user", "content": [{"type": "text", "text": text}], "timestamp": 1});
+    let answer = call(store, "append", json!({"session_id": session, "message": message}));
+    answer["entry_id"].as_str().unwrap().to_owned()
+}
+
+fn texts(store: &Banyan, session: &str) -> Vec<String> {
+    let page = call(store, "messages", json!({"session_id": session, "limit": 500}));
+    let text = |entry: &Value| entry["message"]["content"][0]["text"].as_str().unwrap().to_owned();
+    page["messages"].as_array().unwrap().iter().map(text).collect()
+}
+
+/// The stream of a backup for what a repository has.
+fn stream(store: &Banyan, repository: &Repository) -> Vec<u8> {
+    let mut known = Vec::new();
+    have(repository, false, &mut known).unwrap();
+    collect(store.backup(&mut known.as_slice(), None).unwrap())
+}
+
+fn collect(mut backup: Backup) -> Vec<u8> {
+    let mut all = Vec::new();
+    while let Some(piece) = backup.next_piece().unwrap() {
+        all.extend_from_slice(&piece);
+    }
+    all
+}
+
+fn back_up(store: &Banyan, disk: &MemDisk, keep: Option<u64>) -> Received {
+    let repository = Repository::create_on(Arc::new(disk.clone())).unwrap();
+    let stream = stream(store, &repository);
+    let options = ReceiveOptions { keep, rate: None };
+    receive(&repository, &mut stream.as_slice(), options, &()).unwrap()
+}
+
+fn everything() -> Restore {
+    Restore { sessions: Vec::new(), at: Cut::NONE, with_keys: false }
+}
+
+fn restored(backup: &MemDisk, request: &Restore) -> (MemDisk, Restored) {
+    let target = MemDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(target.clone());
+    let outcome = restore(&Repository::on(Arc::new(backup.clone())), &disk, request, &()).unwrap();
+    (target, outcome.unwrap())
+}
+
+/// Copies all files from one disk to another.
+fn copy(from: &MemDisk, to: &MemDisk) {
+    for path in from.paths() {
+        to.write_file(&path, &from.read_file(&path).unwrap());
+    }
+}
+
+/// The files of record lines in a backup.
+fn records(disk: &MemDisk) -> Vec<String> {
+    let mut paths = disk.paths();
+    paths.retain(|path| path.starts_with("records/"));
+    paths
+}
+
+#[test]
+fn everything_comes_back() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    call(&store, "ensure", json!({"session_id": "trip", "title": "Lisbon"}));
+    let first = say(&store, "trip", "one");
+    say(&store, "trip", &"long ".repeat(20_000));
+    let fork = call(&store, "fork", json!({"session_id": "trip", "entry_id": first}));
+    let fork = fork["session_id"].as_str().unwrap();
+    say(&store, fork, "elsewhere");
+    call(&store, "ensure", json!({"session_id": "base"}));
+    let entry = say(&store, "base", "inherited");
+    let heir = call(&store, "fork", json!({"session_id": "base", "entry_id": entry}));
+    let heir = heir["session_id"].as_str().unwrap();
+    call(&store, "delete", json!({"session_id": "base"}));
+    let file = json!({"session_id": "trip", "name": "a.bin", "mime": "application/octet-stream", "data": "AAECAwQ="});
+    let put = call(&store, "put-attachment", file);
+    let received = back_up(&store, &backup, None);
+    assert_eq!((received.sessions, received.damage), (3, vec![]));
+
+    let (target, restored) = restored(&backup, &everything());
+    assert_eq!(restored.report.findings, []);
+    let again = open(&target);
+    for session in ["trip", fork, heir] {
+        assert_eq!(texts(&again, session), texts(&store, session), "{session}");
+        let meta = json!({"session_id": session});
+        assert_eq!(call(&again, "get", meta.clone()), call(&store, "get", meta));
+    }
+    let file = json!({"session_id": "trip", "attachment_id": put["attachment"]["attachment_id"]});
+    let content = call(&again, "get-attachment", file.clone());
+    assert_eq!((&content, &content["data"]), (&call(&store, "get-attachment", file), &json!("AAECAwQ=")));
+    assert!(again.head() > store.head());
+    let report = crate::verify::verify_on(Arc::new(target), &()).unwrap();
+    assert_eq!(report.findings.iter().filter(|finding| finding.severity == crate::verify::Severity::Damage).count(), 0);
+}
+
+#[test]
+fn a_second_backup_writes_what_is_new() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    for session in ["a", "b"] {
+        call(&store, "ensure", json!({"session_id": session}));
+        say(&store, session, &"x".repeat(200 << 10).replace('x', "xy "));
+    }
+    let first = back_up(&store, &backup, None);
+    say(&store, "a", "new");
+    let second = back_up(&store, &backup, None);
+    assert_eq!((second.unchanged, second.sessions), (1, 2));
+    assert!(second.written < 2_000, "{} after {}", second.written, first.written);
+    let third = back_up(&store, &backup, None);
+    assert_eq!((third.unchanged, third.written), (2, 0));
+    let (target, _) = restored(&backup, &everything());
+    assert_eq!(texts(&open(&target), "a"), texts(&store, "a"));
+}
+
+#[test]
+fn what_happens_during_a_backup_is_left_to_the_next_one() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    for session in ["a", "b", "gone"] {
+        call(&store, "ensure", json!({"session_id": session}));
+        say(&store, session, "before");
+    }
+    let reply = json!({"role": "assistant", "content": [{"type": "text", "text": ""}], "model": "m", "provider": "p",
+        "stop_reason": "end", "timestamp": 1});
+    let reply = call(&store, "append", json!({"session_id": "b", "message": reply}));
+    let extend = |text: &str| {
+        call(&store, "extend-message", json!({"session_id": "b", "entry_id": reply["entry_id"], "text": text}));
+    };
+    extend("some ");
+    let repository = Repository::create_on(Arc::new(backup.clone())).unwrap();
+    let mut known = Vec::new();
+    have(&repository, false, &mut known).unwrap();
+    let head = store.head();
+    let begun = store.backup(&mut known.as_slice(), None).unwrap();
+    say(&store, "a", "after");
+    extend("more");
+    call(&store, "delete", json!({"session_id": "gone"}));
+    call(&store, "ensure", json!({"session_id": "gone"}));
+    say(&store, "gone", "another");
+    call(&store, "ensure", json!({"session_id": "late"}));
+    let stream = collect(begun);
+    let received = receive(&repository, &mut stream.as_slice(), ReceiveOptions::default(), &()).unwrap();
+    assert_eq!((CommitNo(received.commit), received.sessions, received.damage), (head, 3, vec![]));
+    // What was kept for the backup is let go.
+    assert!(store.store.log.retained().is_empty());
+
+    let (target, _) = restored(&backup, &everything());
+    let then = open(&target);
+    assert_eq!(texts(&then, "a"), ["before"]);
+    assert_eq!(texts(&then, "b"), ["before", "some "]);
+    assert_eq!(texts(&then, "gone"), ["before"]);
+    assert_eq!(call(&then, "get", json!({"session_id": "late"})), Value::Null);
+
+    drop(repository);
+    let second = back_up(&store, &backup, None);
+    assert_eq!(second.damage, []);
+    let (target, _) = restored(&backup, &everything());
+    let now = open(&target);
+    assert_eq!(texts(&now, "b"), ["before", "some more"]);
+    assert_eq!(texts(&now, "gone"), ["another"]);
+}
+
+#[test]
+fn a_stream_that_breaks_off_anywhere_changes_nothing() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    call(&store, "ensure", json!({"session_id": "a"}));
+    say(&store, "a", "one");
+    back_up(&store, &backup, None);
+    say(&store, "a", "two");
+    let repository = Repository::create_on(Arc::new(backup.clone())).unwrap();
+    let stream = stream(&store, &repository);
+    for len in 0..stream.len() {
+        let cut = receive(&repository, &mut stream.as_slice().take(len as u64), ReceiveOptions::default(), &());
+        assert!(matches!(cut, Err(BackupError::BrokenOff(_))), "{len}: {cut:?}");
+    }
+    assert_eq!(repository.newest().unwrap().unwrap().generation, 1);
+    drop(repository);
+    let (target, _) = restored(&backup, &everything());
+    assert_eq!(texts(&open(&target), "a"), ["one"]);
+    back_up(&store, &backup, None);
+    let (target, _) = restored(&backup, &everything());
+    assert_eq!(texts(&open(&target), "a"), ["one", "two"]);
+}
+
+#[test]
+fn a_power_cut_during_a_backup_leaves_the_one_before() {
+    let (data, first) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    for session in ["a", "b"] {
+        call(&store, "ensure", json!({"session_id": session}));
+        say(&store, session, "one");
+    }
+    back_up(&store, &first, None);
+    say(&store, "a", "two");
+    let counted = MemDisk::crashable(1);
+    copy(&first, &counted);
+    let before = counted.ops();
+    back_up(&store, &counted, Some(1));
+    let ops = counted.ops() - before;
+    assert!(ops > 10, "{ops}");
+    for op in 1..=ops {
+        let disk = MemDisk::crashable(op);
+        copy(&first, &disk);
+        disk.crash_at(disk.ops() + op);
+        let repository = Repository::create_on(Arc::new(disk.clone()));
+        if let Ok(repository) = repository {
+            let mut known = Vec::new();
+            if have(&repository, false, &mut known).is_ok()
+                && let Ok(backup) = store.backup(&mut known.as_slice(), None)
+            {
+                let stream = collect(backup);
+                let options = ReceiveOptions { keep: Some(1), rate: None };
+                let _ = receive(&repository, &mut stream.as_slice(), options, &());
+            }
+        }
+        let left = disk.after_crash(banyan_log::disk::Fate::LoseUnsynced);
+        let (target, restored) = restored(&left, &everything());
+        let said = texts(&open(&target), "a");
+        let expected = if restored.generation == 1 { vec!["one"] } else { vec!["one", "two"] };
+        assert_eq!(said, expected, "operation {op}");
+    }
+}
+
+#[test]
+fn a_damaged_or_missing_source_keeps_its_good_copy() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    for session in ["tail", "gone", "short", "good"] {
+        call(&store, "ensure", json!({"session_id": session}));
+        say(&store, session, "one");
+        say(&store, session, "two");
+    }
+    back_up(&store, &backup, None);
+    store.close().unwrap();
+    let text = String::from_utf8(data.read_file("tail.jsonl").unwrap()).unwrap();
+    data.write_file("tail.jsonl", text.replace("\"two\"", "\"tw0\"").as_bytes());
+    let short = data.read_file("short.jsonl").unwrap();
+    data.write_file("short.jsonl", &short[..short.len() / 2]);
+    data.remove_file("gone.jsonl");
+    let store = open(&data);
+    say(&store, "good", "three");
+    let received = back_up(&store, &backup, Some(1));
+    let mut files: Vec<&str> = received.damage.iter().map(|damage| damage.file.as_str()).collect();
+    files.dedup();
+    files.sort_unstable();
+    files.dedup();
+    assert_eq!(files, ["gone.jsonl", "short.jsonl", "tail.jsonl"], "{:?}", received.damage);
+    // The last sound generation stays, whatever `keep` says.
+    assert_eq!(received.removed, 0);
+    let (target, _) = restored(&backup, &everything());
+    let then = open(&target);
+    for session in ["tail", "gone", "short"] {
+        assert_eq!(texts(&then, session), ["one", "two"], "{session}");
+    }
+    assert_eq!(texts(&then, "good"), ["one", "two", "three"]);
+}
+
+#[test]
+fn damage_in_a_first_backup_is_named_and_the_rest_is_there() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    call(&store, "ensure", json!({"session_id": "a"}));
+    say(&store, "a", "one");
+    say(&store, "a", "two");
+    store.close().unwrap();
+    let text = String::from_utf8(data.read_file("a.jsonl").unwrap()).unwrap();
+    data.write_file("a.jsonl", text.replace("\"one\"", "\"0ne\"").as_bytes());
+    let store = open(&data);
+    for _ in 0..2 {
+        let received = back_up(&store, &backup, None);
+        assert_eq!(received.damage.len(), 1);
+        assert_eq!(received.damage[0].file, "a.jsonl");
+    }
+    let (target, restored) = restored(&backup, &everything());
+    assert_eq!(restored.report.findings.len(), 1);
+    assert_eq!(target.read_file("a.jsonl"), data.read_file("a.jsonl"));
+}
+
+#[test]
+fn every_damage_of_a_backup_is_found_and_refused() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    call(&store, "ensure", json!({"session_id": "a"}));
+    say(&store, "a", &"content ".repeat(8_000));
+    back_up(&store, &backup, None);
+    let files: Vec<String> = backup.paths().into_iter().filter(|path| path.contains(['/', '-'])).collect();
+    assert_eq!(files.len(), 3, "{files:?}");
+    for path in files {
+        let whole = backup.read_file(&path).unwrap();
+        let damages = [whole[..whole.len() - 1].to_vec(), flipped(&whole, 0), flipped(&whole, whole.len() / 2), Vec::new()];
+        for damaged in damages {
+            backup.write_file(&path, &damaged);
+            refused(&backup, &path);
+        }
+        backup.remove_file(&path);
+        if path.contains('/') {
+            refused(&backup, &path);
+        }
+        backup.write_file(&path, &whole);
+    }
+    restored(&backup, &everything());
+}
+
+fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at] ^= 1;
+    bytes
+}
+
+fn refused(backup: &MemDisk, path: &str) {
+    let repository = Repository::on(Arc::new(backup.clone()));
+    let report = check(&repository, &()).unwrap();
+    assert!(!report.is_sound() && report.findings.iter().any(|finding| finding.file == path), "{path}: {report:?}");
+    let target = MemDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(target.clone());
+    assert!(!matches!(restore(&repository, &disk, &everything(), &()), Ok(Ok(_))), "{path}");
+    assert_eq!(target.paths(), [""; 0]);
+}
+
+#[test]
+fn one_session_is_restored_with_what_it_inherits() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    call(&store, "ensure", json!({"session_id": "source"}));
+    let entry = say(&store, "source", &"inherited ".repeat(5_000));
+    let fork = call(&store, "fork", json!({"session_id": "source", "entry_id": entry}));
+    let fork = fork["session_id"].as_str().unwrap();
+    let entry = say(&store, fork, "own");
+    let second = call(&store, "fork", json!({"session_id": fork, "entry_id": entry}));
+    let second = second["session_id"].as_str().unwrap();
+    call(&store, "ensure", json!({"session_id": "other"}));
+    back_up(&store, &backup, None);
+    let request = Restore { sessions: vec![second.into()], ..everything() };
+    let (target, _) = restored(&backup, &request);
+    let again = open(&target);
+    assert_eq!(texts(&again, second), texts(&store, second));
+    let listed = call(&again, "list", json!({}));
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+    again.close().unwrap();
+    assert_eq!(texts(&open(&target), second), texts(&store, second));
+    let missing = Restore { sessions: vec!["nobody".into()], ..everything() };
+    let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+    let refused = restore(&Repository::on(Arc::new(backup)), &disk, &missing, &());
+    assert!(matches!(refused, Err(BackupError::Refused(_))), "{refused:?}");
+}
+
+#[test]
+fn a_state_of_the_past_is_restored_as_it_was() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    call(&store, "ensure", json!({"session_id": "a"}));
+    let mut heads = vec![(store.head(), texts(&store, "a"))];
+    for round in 0..4 {
+        for text in ["x", "y"] {
+            say(&store, "a", &format!("{text}{round}"));
+            heads.push((store.head(), texts(&store, "a")));
+        }
+        back_up(&store, &backup, None);
+    }
+    call(&store, "ensure", json!({"session_id": "late"}));
+    back_up(&store, &backup, None);
+    for (commit, expected) in heads {
+        let request = Restore { at: Cut::at_commit(commit), ..everything() };
+        let (target, restored) = restored(&backup, &request);
+        assert_eq!(restored.commit, commit.0);
+        let then = open(&target);
+        assert_eq!(texts(&then, "a"), expected);
+        assert_eq!(call(&then, "get", json!({"session_id": "late"})), Value::Null);
+    }
+}
+
+#[test]
+fn old_backups_go_and_what_the_others_need_stays() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    call(&store, "ensure", json!({"session_id": "kept"}));
+    say(&store, "kept", "one");
+    call(&store, "ensure", json!({"session_id": "deleted"}));
+    say(&store, "deleted", &"secret ".repeat(10_000));
+    back_up(&store, &backup, Some(2));
+    call(&store, "delete", json!({"session_id": "deleted"}));
+    for round in 0..2 {
+        say(&store, "kept", &format!("more {round}"));
+        back_up(&store, &backup, Some(2));
+    }
+    let manifests = backup.paths().into_iter().filter(|path| path.starts_with("manifest-"));
+    assert_eq!(manifests.count(), 2);
+    assert!(!backup.paths().iter().any(|path| path.starts_with("blobs/")), "{:?}", backup.paths());
+    for path in records(&backup) {
+        assert!(!String::from_utf8(backup.read_file(&path).unwrap()).unwrap().contains("\"deleted\""));
+    }
+    let (target, _) = restored(&backup, &everything());
+    assert_eq!(texts(&open(&target), "kept"), ["one", "more 0", "more 1"]);
+}
+
+#[test]
+fn the_number_of_parts_grows_with_the_logarithm_of_the_number_of_backups() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    call(&store, "ensure", json!({"session_id": "a"}));
+    for round in 0..40 {
+        say(&store, "a", &format!("{round} {}", "word ".repeat(4_000)));
+        back_up(&store, &backup, Some(1));
+    }
+    let newest = Repository::on(Arc::new(backup.clone())).newest().unwrap().unwrap();
+    assert!(newest.sessions[0].parts.len() <= 8, "{}", newest.sessions[0].parts.len());
+    let (target, _) = restored(&backup, &everything());
+    assert_eq!(texts(&open(&target), "a"), texts(&store, "a"));
+}
+
+#[test]
+fn a_backup_of_another_directory_or_of_a_later_state_is_refused() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    call(&store, "ensure", json!({"session_id": "a"}));
+    let older = MemDisk::new();
+    copy(&data, &older);
+    say(&store, "a", "one");
+    back_up(&store, &backup, None);
+    let repository = Repository::create_on(Arc::new(backup.clone())).unwrap();
+    let mut known = Vec::new();
+    have(&repository, false, &mut known).unwrap();
+    let other = open(&MemDisk::new());
+    assert!(other.backup(&mut known.as_slice(), None).is_err_and(|error| error.message.contains("another data directory")));
+    let older = open(&older);
+    assert!(older.backup(&mut known.as_slice(), None).is_err_and(|error| error.message.contains("older than its backup")));
+}
+
+#[test]
+fn a_restore_that_did_not_end_is_no_directory() {
+    let (data, backup) = (MemDisk::new(), MemDisk::new());
+    let store = open(&data);
+    call(&store, "ensure", json!({"session_id": "a"}));
+    say(&store, "a", "one");
+    back_up(&store, &backup, None);
+    let whole = MemDisk::crashable(3);
+    let disk: Arc<dyn Disk> = Arc::new(whole.clone());
+    restore(&Repository::on(Arc::new(backup.clone())), &disk, &everything(), &()).unwrap().unwrap();
+    for op in 1..=whole.ops() {
+        let target = MemDisk::crashable(op);
+        target.crash_at(op);
+        let disk: Arc<dyn Disk> = Arc::new(target.clone());
+        let _ = restore(&Repository::on(Arc::new(backup.clone())), &disk, &everything(), &());
+        let left = target.after_crash(banyan_log::disk::Fate::LoseUnsynced);
+        match Banyan::open_on(Arc::new(left), None, options()) {
+            // Nothing was restored yet, or everything.
+            Ok(store) => {
+                let found = call(&store, "list", json!({}))["sessions"].as_array().unwrap().len();
+                assert!(found == 0 || texts(&store, "a") == ["one"], "operation {op}");
+            }
+            Err(error) => assert!(error.to_string().contains("restore"), "operation {op}: {error}"),
+        }
+    }
+}
