@@ -19,8 +19,8 @@ use crate::rates::Rates;
 use crate::settings::Settings;
 use crate::traces::Traces;
 use crate::{
-    backup, caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, ocp, openapi,
-    portable, resources, spool,
+    backup, caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, ocp,
+    openapi, portable, resources, spool,
 };
 
 /// What all requests share.
@@ -62,7 +62,20 @@ impl App {
         let metrics = Metrics::new();
         let (spools, spool) = (spool::places(), data.join(".banyan/incoming"));
         let key_file = data.join(banyan::backup::KEYS);
-        Self { store, settings, keys, metrics, rates, traces: None, subscriptions, readers, spools, spool, key_file, stop }
+        Self {
+            store,
+            settings,
+            keys,
+            metrics,
+            rates,
+            traces: None,
+            subscriptions,
+            readers,
+            spools,
+            spool,
+            key_file,
+            stop,
+        }
     }
 
     /// Whether everyone who reaches the server is taken for its owner: there is no key, and only this machine reaches it.

@@ -86,7 +86,12 @@ impl Server {
     }
 
     /// Sends a request and gives the answer's bytes as they arrive.
-    pub(crate) fn stream(&self, method: Method, path: &str, body: Option<&[u8]>) -> Result<impl Read + use<>, Failure> {
+    pub(crate) fn stream(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&[u8]>,
+    ) -> Result<impl Read + use<>, Failure> {
         let response = self.send(method, path, body, None)?;
         Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
     }

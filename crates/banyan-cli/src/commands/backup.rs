@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use banyan::backup::{Backup, BackupError, KEYS, ReceiveOptions, Received, Repository, have, receive};
+use banyan::backup::{Backup, BackupError, KEYS, ReceiveOptions, Received, Repository, Wanted, have, receive};
 use banyan::{Banyan, Options, SearchIndexing};
 use clap::Args;
 use serde_json::json;
@@ -40,6 +40,9 @@ pub(crate) struct BackupArgs {
     /// Back up the keys of the server, too. Of each only a hash is kept
     #[arg(long)]
     with_keys: bool,
+    /// Read what the backup has already, too, and name damage in it. Without this only what is new is read
+    #[arg(long)]
+    reread: bool,
     /// Keep the newest N backups, this one included, and remove older ones [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     keep: Option<u64>,
@@ -85,6 +88,10 @@ pub(crate) fn run(args: BackupArgs, globals: &Globals, screen: &mut Screen) -> R
     if received.damage.is_empty() { Ok(()) } else { Err(Failure::Damage) }
 }
 
+fn wanted(args: &BackupArgs) -> Wanted {
+    Wanted { keys: args.with_keys, reread: args.reread }
+}
+
 /// A source that was named is the same as `--data` or `--url`.
 fn with_source(source: Option<&str>, globals: &Globals) -> Result<Globals, Failure> {
     let mut globals = globals.clone();
@@ -104,24 +111,41 @@ fn refuse_inside(to: &Path, dir: &Path) -> Result<(), Failure> {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (to, dir) = (absolute(to), absolute(dir));
     if to.starts_with(&dir) || dir.starts_with(&to) {
-        return Err(Failure::usage(format!("{} and {} lie within each other; name another --to", to.display(), dir.display())));
+        return Err(Failure::usage(format!(
+            "{} and {} lie within each other; name another --to",
+            to.display(),
+            dir.display()
+        )));
     }
     Ok(())
 }
 
-fn from_server(url: &str, args: &BackupArgs, options: ReceiveOptions, globals: &Globals) -> Result<Received, Failure> {
+fn from_server(
+    url: &str,
+    args: &BackupArgs,
+    options: ReceiveOptions,
+    globals: &Globals,
+) -> Result<Received, Failure> {
     let server = Server::new(url, globals)?;
     let repository = Repository::create(&args.to).map_err(failed)?;
     let mut body = Vec::new();
-    have(&repository, args.with_keys, &mut body).map_err(failed)?;
+    have(&repository, wanted(args), &mut body).map_err(failed)?;
     let mut stream = BufReader::with_capacity(256 << 10, server.stream(Method::POST, "/v1/backup", Some(&body))?);
     drop(body);
     receive(&repository, &mut stream, options, &Bar::default()).map_err(failed)
 }
 
-fn from_directory(dir: &Path, args: &BackupArgs, options: ReceiveOptions, globals: &Globals) -> Result<Received, Failure> {
+fn from_directory(
+    dir: &Path,
+    args: &BackupArgs,
+    options: ReceiveOptions,
+    globals: &Globals,
+) -> Result<Received, Failure> {
     if !dir.is_dir() {
-        return Err(Failure::storage(format!("there is no data directory {}; pass another one with --data DIR", dir.display())));
+        return Err(Failure::storage(format!(
+            "there is no data directory {}; pass another one with --data DIR",
+            dir.display()
+        )));
     }
     let store_options =
         Options { progress: Box::new(Bar::default()), search: SearchIndexing::Off, ..Options::default() };
@@ -141,10 +165,15 @@ fn from_directory(dir: &Path, args: &BackupArgs, options: ReceiveOptions, global
     Ok(received)
 }
 
-fn from_store(store: &Banyan, dir: &Path, args: &BackupArgs, options: ReceiveOptions) -> Result<Received, Failure> {
+fn from_store(
+    store: &Banyan,
+    dir: &Path,
+    args: &BackupArgs,
+    options: ReceiveOptions,
+) -> Result<Received, Failure> {
     let repository = Repository::create(&args.to).map_err(failed)?;
     let mut known = Vec::new();
-    have(&repository, args.with_keys, &mut known).map_err(failed)?;
+    have(&repository, wanted(args), &mut known).map_err(failed)?;
     let keys = match fs::read(dir.join(KEYS)) {
         Ok(keys) => Some(keys),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -218,7 +247,10 @@ fn show(received: &Received, to: &Path, globals: &Globals, screen: &mut Screen) 
         complain(&format!("Removed {}.", count(received.removed, "older backup")));
     }
     if !received.damage.is_empty() {
-        complain(&format!("{} of damage in the source; see docs/operations.md.", count(received.damage.len() as i128, "place")));
+        complain(&format!(
+            "{} of damage in the source; see docs/operations.md.",
+            count(received.damage.len() as i128, "place")
+        ));
     }
     Ok(())
 }
@@ -229,7 +261,10 @@ mod tests {
 
     #[test]
     fn rates_are_read_as_people_write_them() {
-        assert_eq!(["0", "500k", "20M", "1G", "17"].map(rate), [Ok(0), Ok(500_000), Ok(20_000_000), Ok(1_000_000_000), Ok(17)]);
+        assert_eq!(
+            ["0", "500k", "20M", "1G", "17"].map(rate),
+            [Ok(0), Ok(500_000), Ok(20_000_000), Ok(1_000_000_000), Ok(17)]
+        );
         assert!(["", "M", "x", "-1", "1T", "99999999999999999999G"].iter().all(|text| rate(text).is_err()));
     }
 }

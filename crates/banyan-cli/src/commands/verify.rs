@@ -92,7 +92,8 @@ enum Line {
 fn by_server(url: &str, globals: &Globals) -> Result<Report, Failure> {
     let answer = Server::new(url, globals)?.stream(Method::GET, "/v1/verify", None)?;
     let bar = Bar::default();
-    let broken = |why: String| Failure::trouble("http/unreachable", format!("the answer of {url} broke off: {why}"));
+    let broken =
+        |why: String| Failure::trouble("http/unreachable", format!("the answer of {url} broke off: {why}"));
     for line in BufReader::new(answer).lines() {
         let line = line.map_err(|error| broken(error.to_string()))?;
         match serde_json::from_str(&line).map_err(|error| broken(error.to_string()))? {

@@ -41,7 +41,12 @@ impl Writer {
         let (stopped, acked, name) = (Arc::clone(&stop), Arc::clone(&acknowledged), name.to_owned());
         let thread = std::thread::spawn(move || {
             let mut call = |function: &str, request: Value| -> Value {
-                writeln!(input, "{}", json!({"id": 1, "function": format!("session::{function}"), "request": request})).unwrap();
+                writeln!(
+                    input,
+                    "{}",
+                    json!({"id": 1, "function": format!("session::{function}"), "request": request})
+                )
+                .unwrap();
                 let mut line = String::new();
                 output.read_line(&mut line).unwrap();
                 let answer: Value = serde_json::from_str(&line).unwrap();
@@ -55,7 +60,10 @@ impl Writer {
                 let session = format!("{name}{}", round % 3);
                 call("ensure", json!({"session_id": session}));
                 let text = format!("{round} {}", "word ".repeat(round % 400));
-                call("append", json!({"session_id": session, "entry_id": format!("e{round}"), "message": user(&text)}));
+                call(
+                    "append",
+                    json!({"session_id": session, "entry_id": format!("e{round}"), "message": user(&text)}),
+                );
                 {
                     acked.0.lock().unwrap().entry(session.clone()).or_default().push(text);
                     acked.1.notify_all();
@@ -65,7 +73,10 @@ impl Writer {
                 let reply = assistant(json!([{"type": "text", "text": ""}]));
                 call("append", json!({"session_id": growing, "entry_id": format!("r{round}"), "message": reply}));
                 for _ in 0..4 {
-                    call("extend-message", json!({"session_id": growing, "entry_id": format!("r{round}"), "text": "and "}));
+                    call(
+                        "extend-message",
+                        json!({"session_id": growing, "entry_id": format!("r{round}"), "text": "and "}),
+                    );
                 }
                 let gone = format!("{name}gone");
                 call("ensure", json!({"session_id": gone, "title": "short-lived"}));
@@ -112,7 +123,10 @@ fn on(place: &Place, data: &Path, args: &[&str]) -> Said {
 
 fn texts_in(place: &Place, data: &Path, session: &str) -> Vec<String> {
     let said = on(place, data, &["show", session, "--json"]).ok();
-    said.json_lines().iter().map(|item| item["message"]["content"][0]["text"].as_str().unwrap().to_owned()).collect()
+    said.json_lines()
+        .iter()
+        .map(|item| item["message"]["content"][0]["text"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// A directory has what was acknowledged before, and nothing that was not sent.
@@ -211,7 +225,9 @@ fn a_backup_that_is_killed_leaves_the_one_before() {
     place.run(&["backup", "--to", path(&backup)]).ok();
     for round in 0..40 {
         let request = json!({"session_id": format!("more{round}"), "message": user(&"words ".repeat(3_000))});
-        place.ask(&served, &["call", "session::ensure", &json!({"session_id": format!("more{round}")}).to_string()]).ok();
+        place
+            .ask(&served, &["call", "session::ensure", &json!({"session_id": format!("more{round}")}).to_string()])
+            .ok();
         place.ask(&served, &["call", "session::append", &request.to_string()]).ok();
     }
     let files = || files_below(&backup.join("records"));
@@ -232,7 +248,10 @@ fn a_backup_that_is_killed_leaves_the_one_before() {
     place.run(&["verify", path(&backup)]).ok();
     let restored = root.path().join("restored");
     let said = on(&place, &restored, &["restore", path(&backup), "--json"]).ok();
-    assert_eq!((&said.json_lines()[0]["generation"], &said.json_lines()[0]["report"]["sessions"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&said.json_lines()[0]["generation"], &said.json_lines()[0]["report"]["sessions"]),
+        (&json!(1), &json!(1))
+    );
     let said = place.run(&["backup", "--to", path(&backup), "--json"]).ok();
     assert_eq!((&said.json_lines()[0]["generation"], &said.json_lines()[0]["sessions"]), (&json!(2), &json!(41)));
     place.run(&["verify", path(&backup)]).ok();
@@ -289,8 +308,11 @@ fn positions_of_the_other_directory_get_a_resync() {
     }
     // New positions go on as ever, and a snapshot's position can be resumed from.
     let events = place.ask(&served, &["tail", "--json", "--once"]).ok().json_lines();
-    let new: Vec<&str> = events.iter().filter(|event| event["type"] == "session::message-added")
-        .map(|event| event["position"].as_str().unwrap()).collect();
+    let new: Vec<&str> = events
+        .iter()
+        .filter(|event| event["type"] == "session::message-added")
+        .map(|event| event["position"].as_str().unwrap())
+        .collect();
     let first = new[new.len() - 2];
     assert!(first > positions[positions.len() - 1]);
     assert_eq!(first_event(&served, "/v1/events", first), "session::message-added");
@@ -397,7 +419,11 @@ fn a_directory_that_is_written_to_is_found_sound() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replacen("word", "w0rd", 1)).unwrap();
     let said = place.run(&["verify", "--json"]);
-    assert_eq!((said.code, &said.json_lines()[0]["findings"][0]["file"]), (Some(1), &json!("w0.jsonl")), "{said:?}");
+    assert_eq!(
+        (said.code, &said.json_lines()[0]["findings"][0]["file"]),
+        (Some(1), &json!("w0.jsonl")),
+        "{said:?}"
+    );
     drop(served);
 }
 

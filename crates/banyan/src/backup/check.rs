@@ -102,7 +102,10 @@ pub(crate) fn check_blobs(repository: &Repository, checked: &mut Checked, progre
         match repository.hash_of(&path) {
             Ok(Some(found)) if found == *hash => {}
             Ok(Some(_)) => {
-                checked.report.findings.push(damage(path, format!("its content is not what its name says ({user})")));
+                checked
+                    .report
+                    .findings
+                    .push(damage(path, format!("its content is not what its name says ({user})")));
             }
             Ok(None) => checked.report.findings.push(damage(path, format!("is missing ({user})"))),
             Err(error) => checked.report.findings.push(damage(path, format!("cannot be read: {error} ({user})"))),

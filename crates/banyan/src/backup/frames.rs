@@ -130,6 +130,9 @@ pub(crate) struct HaveHead {
     pub(crate) commit: CommitNo,
     /// Whether keys are wanted.
     pub(crate) keys: bool,
+    /// Whether what it has is read, too, and compared.
+    #[serde(default)]
+    pub(crate) reread: bool,
 }
 
 /// A further line of what a destination says it has.

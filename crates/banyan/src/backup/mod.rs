@@ -24,7 +24,7 @@ mod tests;
 pub use check::{Checked, check};
 pub use lines::Cut;
 pub use manifest::{Manifest, ManifestHead, Part, SessionCopy, SessionKind, SourceDamage};
-pub use receive::{ReceiveOptions, Received, have, receive};
+pub use receive::{ReceiveOptions, Received, Wanted, have, receive};
 pub use repository::{BackupError, Repository, is_backup};
 pub use restore::{KEYS, Restore, Restored, directory, restore};
 pub use source::Backup;

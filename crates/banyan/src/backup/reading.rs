@@ -28,6 +28,15 @@ pub(crate) struct Reading {
     known: SessionEnd,
 }
 
+/// What of a session is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// What the destination does not have.
+    New,
+    /// Everything.
+    All,
+}
+
 /// Where the records of a session are.
 pub(crate) struct Place<'a> {
     pub(crate) name: &'a str,
@@ -56,7 +65,13 @@ impl Place<'_> {
 
 impl Reading {
     /// Begins to read a session. `None` if it has no records.
-    pub(crate) fn begin(store: &Store, place: &Place<'_>, known: Option<&Known>) -> Result<Option<Self>, Error> {
+    /// With [`Scope::All`], what the destination has is read and checked as well, and not sent.
+    pub(crate) fn begin(
+        store: &Store,
+        place: &Place<'_>,
+        known: Option<&Known>,
+        scope: Scope,
+    ) -> Result<Option<Self>, Error> {
         let Some(end) = store.log.whole_length(place.at())? else { return Ok(None) };
         let first_line = store.log.first_line(place.at())?.unwrap_or_default();
         let (stated, base) = lines::beginning(&first_line, place.id);
@@ -84,6 +99,10 @@ impl Reading {
         };
         if let Some(known) = known {
             reading.go_on_from(store, known, &first_line)?;
+        }
+        if scope == Scope::All && !reading.done {
+            reading.at = 0;
+            reading.lines = LineReader::from_start();
         }
         Ok(Some(reading))
     }
@@ -167,20 +186,22 @@ impl Reading {
     fn take_lines(&mut self, cut: Cut, out: &mut Vec<u8>) {
         let rest = std::mem::take(&mut self.rest);
         let mut kept = 0;
+        let mut last_line = None;
         let mut shortened = None;
         for end in memchr::memchr_iter(b'\n', &rest) {
             let line = &rest[kept..=end];
+            let offset = self.at + kept as u64;
+            let is_new = offset >= self.frame.from;
             match self.lines.read(line, cut) {
                 (Line::Whole, fault) => {
-                    if let Some(fault) = fault {
-                        let offset = Some(self.at + kept as u64);
-                        let file = self.file.clone();
-                        self.known.damage.push(SourceDamage { file, offset, reason: fault, copied: true });
+                    if let Some(reason) = fault {
+                        let (file, offset) = (self.file.clone(), Some(offset));
+                        self.known.damage.push(SourceDamage { file, offset, reason, copied: is_new });
                     }
-                    if self.at == 0 && kept == 0 {
+                    if offset == 0 && is_new {
                         self.known.first = Some(lines::digest(line));
                     }
-                    self.known.tail = Some((self.at + kept as u64, String::new()));
+                    last_line = is_new.then_some(kept..end + 1);
                     kept = end + 1;
                 }
                 (Line::Shortened(line), _) => {
@@ -194,13 +215,12 @@ impl Reading {
                 }
             }
         }
-        if let Some((offset, digest)) = &mut self.known.tail
-            && kept > 0
-        {
-            let tail = usize::try_from(*offset - self.at).unwrap_or_default();
-            *digest = lines::digest(rest.get(tail..kept).unwrap_or_default());
+        if let Some(line) = last_line {
+            let digest = lines::digest(rest.get(line.clone()).unwrap_or_default());
+            self.known.tail = Some((self.at + line.start as u64, digest));
         }
-        self.send(&rest[..kept], out);
+        let known = usize::try_from(self.frame.from.saturating_sub(self.at)).unwrap_or(usize::MAX).min(kept);
+        self.send(&rest[known..kept], out);
         self.at += kept as u64;
         if let Some(line) = shortened {
             self.known.provisional = line.len() as u64;
@@ -234,7 +254,7 @@ impl Reading {
         }
         self.send_frame(out);
         self.hasher.update(bytes);
-        frames::push(Kind::Data, bytes, out);
+        bytes.chunks(PIECE).for_each(|piece| frames::push(Kind::Data, piece, out));
     }
 
     fn send_frame(&mut self, out: &mut Vec<u8>) {

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use banyan_log::disk::DiskFile;
 
-use super::frames::{self, Begin, ContentEnd, ContentFrame, Have, HaveHead, Kind, Known, SessionEnd, SessionFrame, VERSION};
+use super::frames::{
+    self, Begin, ContentEnd, ContentFrame, Have, HaveHead, Kind, Known, SessionEnd, SessionFrame, VERSION,
+};
 use super::manifest::{FORMAT, Manifest, ManifestHead, Part, SessionCopy, SessionKind, SourceDamage};
 use super::repository::{BackupError, Content, INCOMING, PIECE, Repository};
 use crate::Progress;
@@ -18,6 +20,15 @@ pub struct ReceiveOptions {
     pub keep: Option<u64>,
     /// The most bytes a second; no limit if this is `None`.
     pub rate: Option<u64>,
+}
+
+/// What a destination asks for besides what is new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The keys of the server.
+    pub keys: bool,
+    /// That what it has already is read, too, so that damage in it is named.
+    pub reread: bool,
 }
 
 /// What a backup came to.
@@ -45,17 +56,18 @@ const SMALL: u64 = 64 << 10;
 const FEW: usize = 64;
 
 /// Tells a store what a repository has, as JSON lines.
-pub fn have(repository: &Repository, with_keys: bool, out: &mut dyn Write) -> Result<(), BackupError> {
+pub fn have(repository: &Repository, wanted: Wanted, out: &mut dyn Write) -> Result<(), BackupError> {
     let writing = || BackupError::io("say what the backup has");
     let newest = usable(repository)?;
     let head = HaveHead {
         stream: VERSION,
         store: newest.as_ref().map(|manifest| manifest.head.store.clone()),
         commit: newest.as_ref().map_or_else(Default::default, |manifest| manifest.head.commit),
-        keys: with_keys,
+        keys: wanted.keys,
+        reread: wanted.reread,
     };
     put_line(&head, out).map_err(writing())?;
-    let mut wanted = HashSet::new();
+    let mut lacking = HashSet::new();
     for session in newest.iter().flat_map(|manifest| &manifest.sessions) {
         if !session.parts.iter().all(|part| repository.has_part(part)) {
             // It is sent as a whole.
@@ -71,7 +83,7 @@ pub fn have(repository: &Repository, with_keys: bool, out: &mut dyn Write) -> Re
         };
         put_line(&Have::Session(known), out).map_err(writing())?;
         for hash in session.parts.iter().flat_map(|part| &part.blobs) {
-            if !repository.has_blob(hash) && wanted.insert(hash) {
+            if !repository.has_blob(hash) && lacking.insert(hash) {
                 put_line(&Have::Wants(hash.clone()), out).map_err(writing())?;
             }
         }
@@ -135,7 +147,8 @@ fn flush(repository: &Repository, files: &[String], dirs: &HashSet<String>) -> i
             file.sync()?;
         }
     }
-    let folders: HashSet<&str> = dirs.iter().map(|dir| dir.split_once('/').map_or(dir.as_str(), |(top, _)| top)).collect();
+    let folders: HashSet<&str> =
+        dirs.iter().map(|dir| dir.split_once('/').map_or(dir.as_str(), |(top, _)| top)).collect();
     for dir in dirs.iter().map(String::as_str).chain(folders).chain([""]) {
         disk.sync_dir(dir)?;
     }
@@ -206,7 +219,9 @@ impl<'a> Receiver<'a> {
                 Kind::Keys => head.keys = Some(self.keys(&bytes)?),
                 Kind::Damage => self.damage.push(decoded(&bytes)?),
                 Kind::End => return Ok(head),
-                kind @ (Kind::Begin | Kind::Data | Kind::SessionEnd | Kind::ContentEnd) => return Err(unexpected(kind)),
+                kind @ (Kind::Begin | Kind::Data | Kind::SessionEnd | Kind::ContentEnd) => {
+                    return Err(unexpected(kind));
+                }
             }
         }
     }
@@ -237,9 +252,10 @@ impl<'a> Receiver<'a> {
         if hash != end.hash {
             return Err(broken("records arrived changed"));
         }
-        if let Some(previous) = previous.as_ref().filter(|previous| {
-            frame.from == 0 && !end.damage.is_empty() && previous.born == frame.born
-        }) {
+        if let Some(previous) = previous
+            .as_ref()
+            .filter(|previous| frame.from == 0 && !end.damage.is_empty() && previous.born == frame.born)
+        {
             // What is there now is damaged, and the copy is not.
             let mut damage = copied(previous);
             damage.extend(end.damage.into_iter().map(|damage| SourceDamage { copied: false, ..damage }));
@@ -293,14 +309,20 @@ impl<'a> Receiver<'a> {
     }
 
     /// Adds new records. Small parts are joined, so that their number grows with the logarithm of the number of backups.
-    fn add_part(&mut self, copy: &mut SessionCopy, mut part: Part, mut spool: Spool<'a>) -> Result<(), BackupError> {
+    fn add_part(
+        &mut self,
+        copy: &mut SessionCopy,
+        mut part: Part,
+        mut spool: Spool<'a>,
+    ) -> Result<(), BackupError> {
         while let Some(last) = copy.parts.last()
             && spool.is_in_memory()
             && last.length <= part.length.max(SMALL)
         {
             let before = self.repository.read_file(&Content::Records.path(&last.hash));
             // A part that cannot be read stays as it is, for `verify` to name.
-            let Some(before) = before.ok().filter(|bytes| blake3::hash(bytes).to_hex().as_str() == last.hash) else {
+            let Some(before) = before.ok().filter(|bytes| blake3::hash(bytes).to_hex().as_str() == last.hash)
+            else {
                 break;
             };
             spool.prepend(&before);

@@ -149,7 +149,8 @@ impl Repository {
         let making = || BackupError::io(format!("make {}", dir.display()));
         if !is_backup(dir) && dir.exists() {
             let mut entries = std::fs::read_dir(dir).map_err(making())?;
-            let ours = |name: &str| name == LOCK || name == INCOMING || Content::ALL.iter().any(|it| it.folder() == name);
+            let ours =
+                |name: &str| name == LOCK || name == INCOMING || Content::ALL.iter().any(|it| it.folder() == name);
             if entries.any(|entry| entry.is_ok_and(|entry| !ours(&entry.file_name().to_string_lossy()))) {
                 return Err(BackupError::Refused(format!(
                     "{} is no backup and not empty; name another directory with --to",
@@ -201,12 +202,18 @@ impl Repository {
             .filter_map(|listed| generation_of(&listed.name))
             .collect();
         numbers.sort_unstable();
-        let mut found =
-            Generations { whole: Vec::new(), damaged: Vec::new(), next: numbers.last().map_or(1, |last| last + 1) };
+        let mut found = Generations {
+            whole: Vec::new(),
+            damaged: Vec::new(),
+            next: numbers.last().map_or(1, |last| last + 1),
+        };
         for number in numbers {
             let path = manifest_path(number);
             let text = self.read_file(&path);
-            match text.map_err(|error| format!("cannot be read: {error}")).and_then(|text| Manifest::decode(number, &text)) {
+            match text
+                .map_err(|error| format!("cannot be read: {error}"))
+                .and_then(|text| Manifest::decode(number, &text))
+            {
                 Ok(manifest) => found.whole.push(manifest),
                 Err(reason) => found.damaged.push((path, reason)),
             }
@@ -246,7 +253,13 @@ impl Repository {
     }
 
     /// Gives a file its place among the content, unless the same content is there and whole. True if it was put.
-    pub(crate) fn put(&self, content: Content, hash: &str, from: &str, dirs: &mut HashSet<String>) -> io::Result<bool> {
+    pub(crate) fn put(
+        &self,
+        content: Content,
+        hash: &str,
+        from: &str,
+        dirs: &mut HashSet<String>,
+    ) -> io::Result<bool> {
         let path = content.path(hash);
         if self.hash_of(&path)?.as_deref() == Some(hash) {
             self.disk.remove(from)?;

@@ -78,8 +78,7 @@ pub fn restore(
         return Ok(Err(checked.report));
     }
     restored::begin(target.as_ref())?;
-    let blobs: Vec<String> =
-        checked.blobs.keys().filter(|hash| repository.has_blob(hash)).cloned().collect();
+    let blobs: Vec<String> = checked.blobs.keys().filter(|hash| repository.has_blob(hash)).cloned().collect();
     for dir in place::directories(&blobs) {
         target.create_dir(&dir).map_err(BackupError::io(format!("make {dir}")))?;
     }
@@ -124,8 +123,12 @@ pub const KEYS: &str = ".banyan/keys.json";
 fn leave_out_known(manifest: &Manifest, checked: &mut Checked) {
     let known: HashSet<&str> =
         manifest.head.damage.iter().filter_map(|damage| damage.file.rsplit('/').next()).collect();
-    let missing: Vec<String> =
-        checked.blobs.keys().filter(|hash| known.contains(hash.as_str())).map(|hash| Content::Blobs.path(hash)).collect();
+    let missing: Vec<String> = checked
+        .blobs
+        .keys()
+        .filter(|hash| known.contains(hash.as_str()))
+        .map(|hash| Content::Blobs.path(hash))
+        .collect();
     checked.report.findings.retain(|finding: &Finding| !missing.contains(&finding.file));
 }
 
@@ -256,7 +259,8 @@ fn copy_file(
 ) -> Result<(), BackupError> {
     let copying = || BackupError::io(format!("copy {from}"));
     let stream = repository.stream(from).map_err(copying())?;
-    let mut stream = stream.ok_or_else(|| BackupError::Damaged { file: from.to_owned(), reason: "is missing".to_owned() })?;
+    let mut stream =
+        stream.ok_or_else(|| BackupError::Damaged { file: from.to_owned(), reason: "is missing".to_owned() })?;
     let file = target.create(to).map_err(copying())?;
     let (mut hasher, mut at, mut piece) = (blake3::Hasher::new(), 0, vec![0; 256 << 10]);
     loop {
@@ -269,7 +273,10 @@ fn copy_file(
         at += read as u64;
     }
     if hasher.finalize().to_hex().as_str() != hash {
-        return Err(BackupError::Damaged { file: from.to_owned(), reason: "changed while it was copied".to_owned() });
+        return Err(BackupError::Damaged {
+            file: from.to_owned(),
+            reason: "changed while it was copied".to_owned(),
+        });
     }
     Ok(())
 }

@@ -8,10 +8,12 @@ use banyan_log::{At, FileDamage, JournalKind, Replay, SessionLog};
 use banyan_model::{CommitNo, Error, SessionId};
 
 use super::Hold;
-use super::frames::{self, Begin, ContentEnd, ContentFrame, End, Have, HaveHead, Kind, Known, SessionFrame, VERSION};
+use super::frames::{
+    self, Begin, ContentEnd, ContentFrame, End, Have, HaveHead, Kind, Known, SessionFrame, VERSION,
+};
 use super::lines::Cut;
 use super::manifest::{SessionKind, SourceDamage};
-use super::reading::{Place, Reading};
+use super::reading::{Place, Reading, Scope};
 use crate::Banyan;
 use crate::clock::now_ms;
 use crate::store::Store;
@@ -23,6 +25,7 @@ pub struct Backup {
     stage: Stage,
     known: HashMap<(SessionKind, String), Known>,
     changed: Changed,
+    scope: Scope,
     reading: Option<Reading>,
     /// Sessions that were sent or are unchanged.
     done: HashSet<Born>,
@@ -69,7 +72,8 @@ impl Banyan {
         let store = hold.store();
         let commit = store.log.head();
         let directory = store.log.directory_id().to_string();
-        let unreadable = |error: std::io::Error| Error::invalid_request(format!("what the destination has: {error}"));
+        let unreadable =
+            |error: std::io::Error| Error::invalid_request(format!("what the destination has: {error}"));
         let mut lines = have.lines();
         let first = lines.next().transpose().map_err(unreadable)?.unwrap_or_default();
         let head: HaveHead = parse(&first)?;
@@ -125,6 +129,7 @@ impl Banyan {
             stage: Stage::Live(sessions.into_iter()),
             known,
             changed,
+            scope: if head.reread { Scope::All } else { Scope::New },
             reading: None,
             done: HashSet::new(),
             contents,
@@ -166,7 +171,7 @@ fn changes(store: &Store, after: CommitNo, upto: CommitNo) -> Result<Changed, Er
 impl Backup {
     /// The next piece of the stream; none after the last.
     pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        while self.out.len() < PIECE && !matches!((&self.stage, self.out.is_empty()), (Stage::End, _)) {
+        while self.out.len() < PIECE && !matches!(self.stage, Stage::End) {
             self.step()?;
         }
         Ok(Some(std::mem::take(&mut self.out)).filter(|piece| !piece.is_empty()))
@@ -197,7 +202,8 @@ impl Backup {
                 Some(id) => self.live(&id, None)?,
                 None => {
                     let removed = self.hold.store().holds.removed_after(self.cut.commit);
-                    let removed = removed.into_iter().filter_map(|key| Some((key.session_id, key.born.parse().ok()?)));
+                    let removed =
+                        removed.into_iter().filter_map(|key| Some((key.session_id, key.born.parse().ok()?)));
                     self.stage = Stage::Removed(removed.collect::<Vec<_>>().into_iter());
                 }
             },
@@ -225,7 +231,9 @@ impl Backup {
         let name = names::file_stem(id);
         let known = self.known.remove(&(SessionKind::Live, name.clone()));
         let file_damage = store.log.file_damage(id);
-        if let (Some(known), Changed::Known { written, .. }, None, None) = (&known, &self.changed, &file_damage, born)
+        if let (Some(known), Changed::Known { written, .. }, None, None) =
+            (&known, &self.changed, &file_damage, born)
+            && self.scope == Scope::New
             && !written.contains(id)
             && store.log.stamp(At::Live(id))?.is_some_and(|(length, _)| length == known.length)
         {
@@ -233,7 +241,7 @@ impl Backup {
             return Ok(());
         }
         let place = Place { name: &name, kind: SessionKind::Live, id, born };
-        match Reading::begin(store, &place, known.as_ref()) {
+        match Reading::begin(store, &place, known.as_ref(), self.scope) {
             Ok(Some(mut reading)) => {
                 if self.done.contains(&reading.born()) {
                     return Ok(());
@@ -269,7 +277,7 @@ impl Backup {
         // The id is only told to people: what reads a base knows it by its incarnation.
         let id = SessionId::from("a deleted session");
         let place = Place { name: &name, kind: SessionKind::Base, id: &id, born: Some(born) };
-        if let Some(reading) = Reading::begin(self.hold.store(), &place, known.as_ref())? {
+        if let Some(reading) = Reading::begin(self.hold.store(), &place, known.as_ref(), self.scope)? {
             self.start(reading);
         }
         Ok(())
@@ -316,14 +324,20 @@ impl Backup {
     }
 
     fn whole_damage(&mut self, file: String, reason: String) {
-        frames::push_json(Kind::Damage, &SourceDamage { file, offset: None, reason, copied: false }, &mut self.out);
+        frames::push_json(
+            Kind::Damage,
+            &SourceDamage { file, offset: None, reason, copied: false },
+            &mut self.out,
+        );
     }
 
     fn open_content(&mut self, hash: String) -> Result<(), Error> {
         frames::push_json(Kind::Content, &ContentFrame { hash: hash.clone() }, &mut self.out);
         match self.hold.store().log.open_blob(&hash) {
             Ok(Some(input)) => self.content = Some(OpenContent { hash, input, hasher: blake3::Hasher::new() }),
-            Ok(None) | Err(_) => frames::push_json(Kind::ContentEnd, &ContentEnd { is_whole: false }, &mut self.out),
+            Ok(None) | Err(_) => {
+                frames::push_json(Kind::ContentEnd, &ContentEnd { is_whole: false }, &mut self.out)
+            }
         }
         Ok(())
     }

@@ -36,9 +36,9 @@ fn texts(store: &Banyan, session: &str) -> Vec<String> {
 }
 
 /// The stream of a backup for what a repository has.
-fn stream(store: &Banyan, repository: &Repository) -> Vec<u8> {
+fn stream(store: &Banyan, repository: &Repository, wanted: Wanted) -> Vec<u8> {
     let mut known = Vec::new();
-    have(repository, false, &mut known).unwrap();
+    have(repository, wanted, &mut known).unwrap();
     collect(store.backup(&mut known.as_slice(), None).unwrap())
 }
 
@@ -51,8 +51,12 @@ fn collect(mut backup: Backup) -> Vec<u8> {
 }
 
 fn back_up(store: &Banyan, disk: &MemDisk, keep: Option<u64>) -> Received {
+    back_up_with(store, disk, keep, Wanted::default())
+}
+
+fn back_up_with(store: &Banyan, disk: &MemDisk, keep: Option<u64>, wanted: Wanted) -> Received {
     let repository = Repository::create_on(Arc::new(disk.clone())).unwrap();
-    let stream = stream(store, &repository);
+    let stream = stream(store, &repository, wanted);
     let options = ReceiveOptions { keep, rate: None };
     receive(&repository, &mut stream.as_slice(), options, &()).unwrap()
 }
@@ -97,7 +101,8 @@ fn everything_comes_back() {
     let heir = call(&store, "fork", json!({"session_id": "base", "entry_id": entry}));
     let heir = heir["session_id"].as_str().unwrap();
     call(&store, "delete", json!({"session_id": "base"}));
-    let file = json!({"session_id": "trip", "name": "a.bin", "mime": "application/octet-stream", "data": "AAECAwQ="});
+    let file =
+        json!({"session_id": "trip", "name": "a.bin", "mime": "application/octet-stream", "data": "AAECAwQ="});
     let put = call(&store, "put-attachment", file);
     let received = back_up(&store, &backup, None);
     assert_eq!((received.sessions, received.damage), (3, vec![]));
@@ -114,8 +119,12 @@ fn everything_comes_back() {
     let content = call(&again, "get-attachment", file.clone());
     assert_eq!((&content, &content["data"]), (&call(&store, "get-attachment", file), &json!("AAECAwQ=")));
     assert!(again.head() > store.head());
+    again.close().unwrap();
     let report = crate::verify::verify_on(Arc::new(target), &()).unwrap();
-    assert_eq!(report.findings.iter().filter(|finding| finding.severity == crate::verify::Severity::Damage).count(), 0);
+    assert_eq!(
+        report.findings.iter().filter(|finding| finding.severity == crate::verify::Severity::Damage).count(),
+        0
+    );
 }
 
 #[test]
@@ -133,6 +142,8 @@ fn a_second_backup_writes_what_is_new() {
     assert!(second.written < 2_000, "{} after {}", second.written, first.written);
     let third = back_up(&store, &backup, None);
     assert_eq!((third.unchanged, third.written), (2, 0));
+    let reread = back_up_with(&store, &backup, None, Wanted { reread: true, keys: false });
+    assert_eq!((reread.unchanged, reread.written, reread.damage), (2, 0, vec![]));
     let (target, _) = restored(&backup, &everything());
     assert_eq!(texts(&open(&target), "a"), texts(&store, "a"));
 }
@@ -154,7 +165,7 @@ fn what_happens_during_a_backup_is_left_to_the_next_one() {
     extend("some ");
     let repository = Repository::create_on(Arc::new(backup.clone())).unwrap();
     let mut known = Vec::new();
-    have(&repository, false, &mut known).unwrap();
+    have(&repository, Wanted::default(), &mut known).unwrap();
     let head = store.head();
     let begun = store.backup(&mut known.as_slice(), None).unwrap();
     say(&store, "a", "after");
@@ -194,7 +205,7 @@ fn a_stream_that_breaks_off_anywhere_changes_nothing() {
     back_up(&store, &backup, None);
     say(&store, "a", "two");
     let repository = Repository::create_on(Arc::new(backup.clone())).unwrap();
-    let stream = stream(&store, &repository);
+    let stream = stream(&store, &repository, Wanted::default());
     for len in 0..stream.len() {
         let cut = receive(&repository, &mut stream.as_slice().take(len as u64), ReceiveOptions::default(), &());
         assert!(matches!(cut, Err(BackupError::BrokenOff(_))), "{len}: {cut:?}");
@@ -231,7 +242,7 @@ fn a_power_cut_during_a_backup_leaves_the_one_before() {
         let repository = Repository::create_on(Arc::new(disk.clone()));
         if let Ok(repository) = repository {
             let mut known = Vec::new();
-            if have(&repository, false, &mut known).is_ok()
+            if have(&repository, Wanted::default(), &mut known).is_ok()
                 && let Ok(backup) = store.backup(&mut known.as_slice(), None)
             {
                 let stream = collect(backup);
@@ -265,7 +276,8 @@ fn a_damaged_or_missing_source_keeps_its_good_copy() {
     data.remove_file("gone.jsonl");
     let store = open(&data);
     say(&store, "good", "three");
-    let received = back_up(&store, &backup, Some(1));
+    let wanted = Wanted { reread: true, keys: false };
+    let received = back_up_with(&store, &backup, Some(1), wanted);
     let mut files: Vec<&str> = received.damage.iter().map(|damage| damage.file.as_str()).collect();
     files.dedup();
     files.sort_unstable();
@@ -313,7 +325,8 @@ fn every_damage_of_a_backup_is_found_and_refused() {
     assert_eq!(files.len(), 3, "{files:?}");
     for path in files {
         let whole = backup.read_file(&path).unwrap();
-        let damages = [whole[..whole.len() - 1].to_vec(), flipped(&whole, 0), flipped(&whole, whole.len() / 2), Vec::new()];
+        let damages =
+            [whole[..whole.len() - 1].to_vec(), flipped(&whole, 0), flipped(&whole, whole.len() / 2), Vec::new()];
         for damaged in damages {
             backup.write_file(&path, &damaged);
             refused(&backup, &path);
@@ -336,7 +349,10 @@ fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {
 fn refused(backup: &MemDisk, path: &str) {
     let repository = Repository::on(Arc::new(backup.clone()));
     let report = check(&repository, &()).unwrap();
-    assert!(!report.is_sound() && report.findings.iter().any(|finding| finding.file == path), "{path}: {report:?}");
+    assert!(
+        !report.is_sound() && report.findings.iter().any(|finding| finding.file == path),
+        "{path}: {report:?}"
+    );
     let target = MemDisk::new();
     let disk: Arc<dyn Disk> = Arc::new(target.clone());
     assert!(!matches!(restore(&repository, &disk, &everything(), &()), Ok(Ok(_))), "{path}");
@@ -445,11 +461,19 @@ fn a_backup_of_another_directory_or_of_a_later_state_is_refused() {
     back_up(&store, &backup, None);
     let repository = Repository::create_on(Arc::new(backup.clone())).unwrap();
     let mut known = Vec::new();
-    have(&repository, false, &mut known).unwrap();
+    have(&repository, Wanted::default(), &mut known).unwrap();
     let other = open(&MemDisk::new());
-    assert!(other.backup(&mut known.as_slice(), None).is_err_and(|error| error.message.contains("another data directory")));
+    assert!(
+        other
+            .backup(&mut known.as_slice(), None)
+            .is_err_and(|error| error.message.contains("another data directory"))
+    );
     let older = open(&older);
-    assert!(older.backup(&mut known.as_slice(), None).is_err_and(|error| error.message.contains("older than its backup")));
+    assert!(
+        older
+            .backup(&mut known.as_slice(), None)
+            .is_err_and(|error| error.message.contains("older than its backup"))
+    );
 }
 
 #[test]
