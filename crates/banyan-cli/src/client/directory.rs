@@ -48,13 +48,6 @@ impl Directory {
     }
 }
 
-impl Directory {
-    /// The store.
-    pub(crate) fn store(&self) -> &Banyan {
-        &self.store
-    }
-}
-
 impl Client for Directory {
     fn call(&self, id: &str, body: &[u8]) -> Result<String, Failure> {
         Ok(block_on(self.store.call(id, body))?)

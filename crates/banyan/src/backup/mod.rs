@@ -17,6 +17,7 @@ mod receive;
 mod repository;
 mod restore;
 mod source;
+mod spool;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;

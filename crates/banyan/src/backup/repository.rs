@@ -134,7 +134,10 @@ impl Repository {
     /// Opens a repository on a directory of the operating system, for reading.
     pub fn open(dir: &Path) -> Result<Self, BackupError> {
         if !is_backup(dir) {
-            return Err(BackupError::Refused(format!("{} holds no backup", dir.display())));
+            return Err(BackupError::Refused(format!(
+                "{} holds no backup; a data directory is named with --data",
+                dir.display()
+            )));
         }
         Ok(Self::on(Arc::new(OsDisk::new(dir.to_owned()))))
     }
@@ -166,6 +169,12 @@ impl Repository {
             builder.mode(0o700);
         }
         builder.create(dir).map_err(making())?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let private = std::fs::Permissions::from_mode(0o700);
+            std::fs::set_permissions(dir, private).map_err(making())?;
+        }
         Self::create_on(Arc::new(OsDisk::new(dir.to_owned())))
     }
 
