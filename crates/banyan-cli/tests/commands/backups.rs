@@ -82,7 +82,6 @@ impl Writer {
                 call("ensure", json!({"session_id": gone, "title": "short-lived"}));
                 call("delete", json!({"session_id": gone}));
             }
-            drop(call);
             drop(input);
             child.wait().unwrap();
         });
