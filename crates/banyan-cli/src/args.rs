@@ -86,16 +86,6 @@ impl Globals {
         }
     }
 
-    /// Refuses a server, for a command that works on files.
-    pub(crate) fn no_server(&self, why: &str) -> Result<(), Failure> {
-        match self.target()? {
-            Target::Directory => Ok(()),
-            Target::Server(url) => {
-                Err(Failure::usage(format!("{why}, which {url} cannot be asked to do; pass --data DIR")))
-            }
-        }
-    }
-
     /// How to begin the next command on the same data. A key is a secret, and left out.
     pub(crate) fn prompt(&self) -> String {
         let program = quoted(&env::args().next().unwrap_or_else(|| "banyan".to_owned()));

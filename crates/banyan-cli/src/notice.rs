@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use banyan::private;
+use banyan::{LogError, OpenError};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -57,6 +58,14 @@ pub(crate) fn read(dir: &Path, owner: &str) -> Option<ServedAt> {
         .split(|c: char| !c.is_ascii_digit())
         .any(|number| number == pid)
         .then_some(ServedAt { url: note.url, banyan: note.banyan })
+}
+
+/// Where the server that owns a directory serves it, for a directory that could not be opened.
+pub(crate) fn owner_of(dir: &Path, error: &OpenError) -> Option<String> {
+    match error {
+        OpenError::Log(LogError::Locked { owner }) => read(dir, owner).map(|served| served.url),
+        _ => None,
+    }
 }
 
 fn path(dir: &Path) -> PathBuf {

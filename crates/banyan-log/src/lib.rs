@@ -14,6 +14,6 @@ pub use commit::{Answer, Commit, Committed, Done, Growth, Piece, Removal, Write,
 pub use error::LogError;
 pub use fs::{
     ClearedLog, DirectoryId, Durability, FileDamage, FsLog, LostCommits, NotADirectoryId, Options, Recovered,
-    RegisteredFile, Room, first_line_sum, inspect,
+    RegisteredFile, Room, first_line_sum, inspect, restored,
 };
 pub use session_log::{At, BlobHash, JournalEntry, JournalKind, Replay, Scanned, SessionLog};

@@ -20,8 +20,8 @@ use crate::rates::Rates;
 use crate::settings::Settings;
 use crate::traces::Traces;
 use crate::{
-    caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, ocp, openapi,
-    portable, purge, resources, spool,
+    backup, caller, calls, console, docs, events, guard, health, history, key_calls, metrics, observe, ocp,
+    openapi, portable, purge, resources, spool,
 };
 
 /// What all requests share.
@@ -47,6 +47,8 @@ pub(crate) struct App {
     /// Places for large files that come in, and where they are meanwhile.
     pub(crate) spools: Arc<Budget>,
     pub(crate) spool: PathBuf,
+    /// Where keys are, for backups that take them.
+    pub(crate) key_file: PathBuf,
     stop: watch::Receiver<bool>,
 }
 
@@ -99,6 +101,7 @@ impl App {
             readers: Arc::new(Semaphore::new(READERS)),
             spools: spool::places(metrics.refusals("imports")),
             spool: data.join(".banyan/incoming"),
+            key_file: data.join(banyan::backup::KEYS),
             traces: None,
             store,
             settings,
@@ -148,6 +151,7 @@ pub(crate) fn router(app: &Shared, own: Router) -> Router {
         .merge(events::routes())
         .merge(history::routes())
         .merge(portable::routes())
+        .merge(backup::routes())
         .merge(ocp::routes())
         .merge(own.with_state(()))
         .layer(middleware::from_fn_with_state(Arc::clone(app), caller::authenticate));

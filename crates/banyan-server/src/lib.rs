@@ -8,6 +8,7 @@
 
 mod apart;
 mod app;
+mod backup;
 mod body;
 mod budget;
 mod bus_gate;

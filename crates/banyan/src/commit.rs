@@ -438,6 +438,7 @@ impl Store {
         };
         drop(loaded);
         let file = held.session.file_of(&state);
+        self.holds.note_removed(&file.key, committed.commit);
         held.session.forget_file();
         self.sessions.weigh(&held.session, None);
         if keep {

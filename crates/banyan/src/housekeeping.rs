@@ -62,6 +62,9 @@ impl Store {
     /// Removes blobs that no session uses any more.
     pub(crate) fn collect_garbage(&self) {
         const AT_ONCE: usize = 256;
+        if self.holds.is_any() {
+            return;
+        }
         while let Ok(orphans) = self.catalogue.orphans(AT_ONCE) {
             if orphans.is_empty() {
                 return;
@@ -82,6 +85,9 @@ impl Store {
     pub(crate) fn release_bases(&self, mut base: Option<FileKey>) {
         while let Some(key) = base {
             base = None;
+            if self.holds.defer(&key) {
+                return;
+            }
             let Ok(born) = key.born.parse() else { return };
             let unused = self.catalogue.forks(&key).is_ok_and(|forks| forks.is_empty());
             if unused && self.log.is_retained(born) {

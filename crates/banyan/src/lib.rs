@@ -27,6 +27,7 @@
 
 mod access;
 mod attachments;
+pub mod backup;
 mod block_on;
 mod bodies;
 mod clock;

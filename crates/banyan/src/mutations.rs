@@ -184,7 +184,8 @@ impl Store {
         });
         let (session, born, base, exists, tombstone) = found;
         let key = FileKey { session_id: session.clone(), born: born.to_string() };
-        let keep_for_forks = !self.with_reserve(|catalogue| catalogue.forks(&key))?.is_empty();
+        let permit = self.holds.begin_removal();
+        let keep_for_forks = permit.is_held() || !self.with_reserve(|catalogue| catalogue.forks(&key))?.is_empty();
         let blobs = match keep_for_forks {
             true => Vec::new(),
             false => self.with_reserve(|catalogue| catalogue.blobs_of(&key))?,
@@ -195,6 +196,7 @@ impl Store {
         let tombstone = if exists && end.telling != Telling::Nobody { tombstone } else { Vec::new() };
         let removal = Removal { session, born, tombstone, keep_for_forks, blobs };
         let held = self.commit_removal(held, removal, end).await?;
+        drop(permit);
         self.release_bases(base);
         if has_blobs {
             self.collect_garbage();

@@ -8,6 +8,7 @@ use banyan_log::disk::{Disk, MemDisk, OsDisk, private};
 use banyan_log::{FsLog, LogError, Recovered, SessionLog};
 use banyan_model::Error;
 
+use crate::backup::Holds;
 use crate::damage::DamagedEntries;
 use crate::erasure::Erasure;
 use crate::hub::Hub;
@@ -108,6 +109,7 @@ impl Store {
             space: SpaceWatch::new(options.low_mark),
             search: Arc::new(Search::new(home)),
             closed: std::sync::atomic::AtomicBool::new(false),
+            holds: Holds::default(),
         })
     }
 

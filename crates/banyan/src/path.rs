@@ -1,7 +1,7 @@
 //! A path in stretches, whole, from any place on it: what projections of a session are made of.
 
 use banyan_core::state::{NodeIx, SessionState};
-use banyan_model::{EntryId, Error, Position, SessionEntry, SessionId, SessionStatus};
+use banyan_model::{CommitNo, EntryId, Error, Position, SessionEntry, SessionId, SessionStatus};
 
 use crate::Banyan;
 use crate::bodies::{Fetched, Wanted};
@@ -78,12 +78,13 @@ pub enum Whereabouts {
 impl Banyan {
     /// A stretch of a path. Refused with `session/invalid_cursor` when the path does not have the entry that is named.
     pub fn path(&self, request: &PathRequest) -> Result<PathPage, Error> {
+        let floor = self.store.log.history_floor();
         let planned = self.store.look(&self.access, &request.session_id, |state| {
             let (nodes, more) = plan(state, request)?;
             let wanted: Vec<Wanted> = nodes.iter().map(|ix| Wanted::of(state, *ix)).collect();
             let edge = if request.stretch.goes_back() { wanted.first() } else { wanted.last() };
             let next = edge.map(|wanted| wanted.entry_id.clone()).filter(|_| more);
-            Ok((state.sources().to_vec(), wanted, next, PathState::of(state)))
+            Ok((state.sources().to_vec(), wanted, next, PathState::of(state, floor)))
         })?;
         let (sources, wanted, next, session) =
             planned.unwrap_or_else(|| Err(Error::not_found(&request.session_id)))?;
@@ -98,7 +99,8 @@ impl Banyan {
 
     /// What a session is like now, without reading any entry.
     pub fn path_state(&self, id: &SessionId) -> Result<PathState, Error> {
-        self.store.look(&self.access, id, PathState::of)?.ok_or_else(|| Error::not_found(id))
+        let floor = self.store.log.history_floor();
+        self.store.look(&self.access, id, |state| PathState::of(state, floor))?.ok_or_else(|| Error::not_found(id))
     }
 
     /// Where entries are, in the order of their ids, and what the session was like at that moment.
@@ -107,13 +109,14 @@ impl Banyan {
         id: &SessionId,
         entries: &[EntryId],
     ) -> Result<(PathState, Vec<Whereabouts>), Error> {
+        let floor = self.store.log.history_floor();
         let found = self.store.look(&self.access, id, |state| {
             let of = |entry: &EntryId| match state.find(entry) {
                 Some(ix) if state.on_path(ix) => Whereabouts::OnPath(state.node(ix).depth() as usize),
                 Some(_) => Whereabouts::Elsewhere,
                 None => Whereabouts::Nowhere,
             };
-            (PathState::of(state), entries.iter().map(of).collect())
+            (PathState::of(state, floor), entries.iter().map(of).collect())
         })?;
         found.ok_or_else(|| Error::not_found(id))
     }
@@ -126,13 +129,14 @@ impl Stretch {
 }
 
 impl PathState {
-    fn of(state: &SessionState) -> Self {
+    /// `floor`: where the history of the directory begins.
+    fn of(state: &SessionState, floor: CommitNo) -> Self {
         Self {
             leaf: state.leaf_id(),
             status: state.meta().status,
             updated_at: state.meta().updated_at,
             version: format!("{}-{:x}", state.born(), state.last_commit().0),
-            position: Position::new(state.last_commit(), WHOLE),
+            position: Position::new(state.last_commit().max(floor), WHOLE),
         }
     }
 }

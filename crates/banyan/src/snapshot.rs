@@ -37,7 +37,7 @@ impl Store {
         self.look(access, id, |state| {
             let payload = EventPayload::Created(created_event(state.meta()));
             Snapshot {
-                commit: state.last_commit(),
+                commit: state.last_commit().max(self.log.history_floor()),
                 session: id.clone(),
                 access: Arc::clone(access),
                 sources: state.sources().to_vec(),

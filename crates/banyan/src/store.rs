@@ -10,6 +10,7 @@ use banyan_log::{FsLog, SessionLog};
 use banyan_model::{CommitNo, Error};
 
 use crate::access::Access;
+use crate::backup::Holds;
 use crate::damage::DamagedEntries;
 use crate::erasure::Erasure;
 use crate::housekeeping::Errands;
@@ -52,6 +53,7 @@ pub(crate) struct Store {
     pub(crate) erasure: Erasure,
     pub(crate) search: Arc<Search>,
     pub(crate) closed: AtomicBool,
+    pub(crate) holds: Holds,
 }
 
 /// What of the options is asked for later.

@@ -216,7 +216,9 @@ impl Subscription {
             Some(session) if !reaches => self.store.session_backlog(access, &session, from, upto)?,
             _ => None,
         };
-        if self.backlog.is_none() && !reaches && after != Position::BEGINNING {
+        // Positions of the directory that was backed up: what came after them there may not be here.
+        let is_foreign = from < self.store.log.history_floor() && after != Position::BEGINNING;
+        if is_foreign || (self.backlog.is_none() && !reaches && after != Position::BEGINNING) {
             self.give_up();
         } else if self.backlog.is_none() {
             self.backlog = Some(Backlog::journal(from, upto));

@@ -8,15 +8,18 @@ use std::sync::Arc;
 
 use banyan_core::names;
 use banyan_log::disk::{Disk, OsDisk, Overlay};
-use banyan_log::{At, FsLog, LogError, SessionLog, inspect};
-use banyan_model::SessionId;
+use banyan_log::{At, FileDamage, FsLog, LogError, SessionLog, inspect};
+use banyan_model::{Error, SessionId};
+use serde::{Deserialize, Serialize};
 
+use crate::backup::Hold;
 use crate::file_damage::{REGISTERED_BEGINNING, restorable_beginning};
+use crate::load::Read;
 use crate::store::Store;
-use crate::{OpenError, Options, Progress};
+use crate::{Banyan, OpenError, Options, Progress};
 
 /// What was read, and what was found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Session files that were read.
     pub sessions: u64,
@@ -31,7 +34,7 @@ pub struct Report {
 }
 
 /// Something that is not as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The file, relative to the data directory.
     pub file: String,
@@ -44,7 +47,8 @@ pub struct Finding {
 }
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Something was lost.
     Damage,
@@ -102,15 +106,51 @@ pub fn verify_on(disk: Arc<dyn Disk>, progress: &dyn Progress) -> Result<Report,
     }
     log.respell()?;
     let store = Store::for_reading(log, Options::default())?;
-    let mut check =
-        Check { store, disk, report: Report { findings, ..Report::default() }, good_blobs: HashMap::new() };
+    let mut check = Check {
+        store,
+        disk,
+        report: Report { findings, ..Report::default() },
+        good_blobs: HashMap::new(),
+        hold: None,
+    };
     check.sessions(progress)?;
     check.bases()?;
     check.blobs()?;
     Ok(check.report)
 }
 
+impl Banyan {
+    /// Reads everything while the store is in use, and says what is wrong with it. Needs an access to everything that may
+    /// write. Nothing is changed.
+    pub fn verify(&self, progress: &dyn Progress) -> Result<Report, OpenError> {
+        if self.access().read_only || !self.access().scope.is_everything() {
+            return Err(Error::forbidden("verify needs an access that has no scope and may write").into());
+        }
+        let hold = Hold::begin(&self.store);
+        let store = Arc::clone(hold.store());
+        let disk = Arc::clone(store.log.disk());
+        let mut report = Report::default();
+        for oddity in inspect::format(disk.as_ref()).into_iter().chain(inspect::known_damage(disk.as_ref())?) {
+            report.findings.push(damage(oddity.path, None, oddity.reason));
+        }
+        let mut check = Check { store, disk, report, good_blobs: HashMap::new(), hold: Some(hold) };
+        check.sessions(progress)?;
+        check.bases()?;
+        check.blobs()?;
+        Ok(check.report)
+    }
+}
+
+/// Whether a session's file is worth reading on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    Readable,
+    Closed,
+}
+
 struct Check {
+    /// Keeps what is deleted meanwhile; none where nobody uses the directory.
+    hold: Option<Hold>,
     store: Arc<Store>,
     disk: Arc<dyn Disk>,
     report: Report,
@@ -144,29 +184,26 @@ impl Check {
     }
 
     fn session(&mut self, file: &str, at: At<'_>, id: &SessionId) -> Result<(), OpenError> {
-        self.report.sessions += 1;
-        let read = match self.store.read(at, id) {
+        let read = match self.read(at, id) {
             Ok(read) => read,
             Err(error) => {
-                self.report.findings.push(damage(file.to_owned(), None, error.message));
+                self.report.sessions += 1;
+                self.report.findings.push(damage(file.to_owned(), None, error.to_string()));
                 return Ok(());
             }
         };
-        if matches!(at, At::Live(_)) && self.store.log.file_damage(id).is_none() {
-            let length = self.store.log.stamp(at)?.map_or(0, |(length, _)| length);
-            self.store.compare_beginning(id, read.as_ref(), length);
-            if let Some(found) = self.store.log.file_damage(id) {
-                let reason = format!("{}; {}", found.reason(), found.advice(id));
-                self.report.findings.push(damage(file.to_owned(), None, reason));
-                return Ok(());
-            }
+        if self.compare(file, at, id, read.as_ref())? == Compared::Closed {
+            self.report.sessions += 1;
+            return Ok(());
         }
         let Some(read) = read else {
-            if self.store.log.file_damage(id).is_none() {
+            if self.hold.is_none() && self.store.log.file_damage(id).is_none() {
+                self.report.sessions += 1;
                 self.note(file, "an empty file; no session");
             }
             return Ok(());
         };
+        self.report.sessions += 1;
         self.report.records += read.lines;
         self.report.bytes += read.scanned.len + read.scanned.torn;
         let is_known = |(line, fault): &(u64, String)| *line == 1 && fault == REGISTERED_BEGINNING;
@@ -182,6 +219,9 @@ impl Check {
             let severity = if read.newer.contains(line) { Severity::Newer } else { Severity::Damage };
             let (file, reason) = (file.to_owned(), fault.clone());
             self.report.findings.push(Finding { file, line: Some(*line), reason, severity });
+        }
+        if read.state.is_importing() && self.hold.is_some() {
+            return Ok(());
         }
         if read.state.is_importing() {
             self.note(file, "an import that did not end; it goes when the store is opened");
@@ -202,13 +242,58 @@ impl Check {
         Ok(())
     }
 
+    /// Compares a session's file as a whole with the register. What is found is reported.
+    fn compare(
+        &mut self,
+        file: &str,
+        at: At<'_>,
+        id: &SessionId,
+        read: Option<&Read>,
+    ) -> Result<Compared, OpenError> {
+        if !matches!(at, At::Live(_)) {
+            return Ok(Compared::Readable);
+        }
+        let known = self.store.log.file_damage(id);
+        // Without an owner all files were compared before; beside one it knows what it found.
+        if self.hold.is_none() {
+            if known.is_some() {
+                return Ok(Compared::Readable);
+            }
+            let length = self.store.log.stamp(at)?.map_or(0, |(length, _)| length);
+            self.store.compare_beginning(id, read, length);
+        }
+        match self.store.log.file_damage(id) {
+            None | Some(FileDamage::Newer { .. }) => Ok(Compared::Readable),
+            Some(found) => {
+                let reason = format!("{}; {}", found.reason(), found.advice(id));
+                self.report.findings.push(damage(file.to_owned(), None, reason));
+                match found {
+                    FileDamage::Short { .. } => Ok(Compared::Readable),
+                    _ => Ok(Compared::Closed),
+                }
+            }
+        }
+    }
+
+    /// Reads a session's records. `None` if there are none, or if the session was deleted meanwhile.
+    fn read(&self, at: At<'_>, id: &SessionId) -> Result<Option<Read>, OpenError> {
+        let beginning = |store: &Store| store.log.first_line(at);
+        let before = beginning(&self.store)?;
+        let Some(read) = self.store.read(at, id)? else { return Ok(None) };
+        let was_deleted = self.hold.is_some()
+            && matches!(at, At::Live(_))
+            && (self.store.log.is_retained(read.state.born()) || beginning(&self.store)? != before);
+        Ok((!was_deleted).then_some(read))
+    }
+
     /// Records of deleted sessions that forks still read.
     fn bases(&mut self) -> Result<(), OpenError> {
         let unnamed = SessionId::from("a deleted session");
         for born in self.store.log.retained() {
             let file = format!(".banyan/bases/{born}.jsonl");
+            let sessions = self.report.sessions;
             self.session(&file, At::Incarnation(&unnamed, born), &unnamed)?;
-            self.report.sessions -= 1;
+            self.report.sessions = sessions;
         }
         Ok(())
     }
@@ -218,7 +303,11 @@ impl Check {
             if self.good_blobs.contains_key(&hash) {
                 continue;
             }
-            if hash.ends_with(".tmp") {
+            if self.hold.is_some() && (hash.ends_with(".tmp") || self.blob_is_good(&hash)?) {
+                // It may be on its way into a session.
+            } else if self.hold.is_some() && self.disk.stat(&path).ok().flatten().is_none() {
+                // It was removed meanwhile.
+            } else if hash.ends_with(".tmp") {
                 self.note(&path, "content that was never finished; it goes when the store is opened");
             } else if self.blob_is_good(&hash)? {
                 self.note(&path, "content that no session uses");

@@ -86,6 +86,17 @@ impl Server {
         self.text(&mut response)
     }
 
+    /// Sends a request and gives the answer's bytes as they arrive.
+    pub(crate) fn stream(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&[u8]>,
+    ) -> Result<impl Read + use<>, Failure> {
+        let response = self.send(method, path, body, None)?;
+        Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
+    }
+
     /// Opens a stream of events, after the last position that was seen if there is one.
     pub(super) fn open(&self, path: &str, last: Option<&str>) -> Result<Stream, Failure> {
         let response = self.send(Method::GET, path, None, last)?;

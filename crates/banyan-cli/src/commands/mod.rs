@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod backup;
 mod bus;
 mod call;
 mod call_list;
@@ -15,6 +16,7 @@ mod ls;
 mod mcp;
 mod mcp_tools;
 mod purge;
+mod restore;
 mod resume;
 mod rm;
 mod search;
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Rm(rm::RmArgs),
     Purge(purge::PurgeArgs),
     Verify(verify::VerifyArgs),
+    Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
     Mcp(mcp::McpArgs),
 }
 
@@ -80,6 +84,8 @@ pub(crate) fn run(command: Command, globals: &Globals, screen: &mut Screen) -> R
         Command::Rm(args) => rm::run(&args, globals, screen),
         Command::Purge(args) => purge::run(&args, globals, screen),
         Command::Verify(args) => verify::run(&args, globals, screen),
+        Command::Backup(args) => backup::run(args, globals, screen),
+        Command::Restore(args) => restore::run(&args, globals, screen),
         Command::Mcp(args) => mcp::run(&args, globals, screen),
     }
 }

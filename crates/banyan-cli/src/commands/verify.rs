@@ -1,25 +1,32 @@
 //! `banyan verify`: is everything still there? Of an archive: what is its signature worth?
 
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use banyan::Options;
+use banyan::backup::{Repository, check};
 use banyan::model::SessionId;
 use banyan::repair::{self, Decisions, Step};
 use banyan::verify::{Finding, Report, Severity, verify};
+use banyan::{Options, Progress};
 use clap::Args;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use ureq::http::Method;
 
+use super::backup::failed;
 use super::verify_archive;
-use crate::args::Globals;
+use crate::args::{Globals, Target};
+use crate::client::Server;
 use crate::data_dir::data_dir;
 use crate::failure::Failure;
+use crate::notice;
 use crate::progress::Bar;
 use crate::screen::{Screen, Style};
 use crate::words::{count, one_line, size};
 
-/// Read everything in a data directory and report damage, or say what an archive's signature is worth.
+/// Read everything in a data directory or a backup and report damage, or say what an archive's signature is worth.
 ///
-/// It reads files, so it works on a data directory that nobody serves, and not with --url. Nothing is changed without --repair. Each finding is a line, `file:line: reason`, with the file relative to the directory. The exit
+/// A directory that a server owns is read by the server, while it works; with keys that needs one without scope that may write. Nothing is changed without --repair, which needs a directory that nobody serves. Each finding is a line, `file:line: reason`, with the file relative to the directory. The exit
 /// code is 0 when nothing is lost and 1 when something is. With --json, one object.
 ///
 /// With a FILE it reads that OPA archive to its end and tells what its signature covers: full, partial (with the entries that it does not cover), none or broken. The exit code is 1 when it is broken, or when the
@@ -27,7 +34,7 @@ use crate::words::{count, one_line, size};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
-    /// An OPA archive, in place of the data directory
+    /// The directory of a backup, or an OPA archive, in place of the data directory
     file: Option<PathBuf>,
     /// Do what is safe, after saying what it will be; what is replaced is kept under .banyan/aside
     #[arg(long, conflicts_with = "file")]
@@ -43,6 +50,7 @@ pub(crate) struct VerifyArgs {
 const EXAMPLES: &str = "\
 Examples:
   banyan verify
+  banyan verify /backups/banyan
   banyan verify session.opa
   banyan verify --data /srv/banyan --json
   banyan verify --repair
@@ -50,34 +58,99 @@ Examples:
   banyan verify --repair --forget trip     # its file is gone, and stays so";
 
 pub(crate) fn run(args: &VerifyArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    if let Some(dir) = args.file.as_ref().filter(|file| file.is_dir()) {
+        let report = Repository::open(dir).and_then(|backup| check(&backup, &Bar::default())).map_err(failed)?;
+        return tell(&report, globals, screen);
+    }
     if let Some(file) = &args.file {
         return verify_archive::run(file, globals, screen);
     }
-    globals.no_server("verify reads the files of a data directory")?;
+    if args.repair {
+        return repair(args, globals, screen);
+    }
+    let report = match globals.target()? {
+        Target::Server(url) => by_server(&url, globals)?,
+        Target::Directory => in_directory(globals)?,
+    };
+    tell(&report, globals, screen)
+}
+
+/// Says what will be done, does it, and reads everything again.
+fn repair(args: &VerifyArgs, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    if let Target::Server(url) = globals.target()? {
+        let message =
+            format!("--repair works on the files of a data directory, not through {url}; pass --data DIR");
+        return Err(Failure::usage(message));
+    }
+    let dir = data_dir(globals)?;
+    let ids = |ids: &[String]| ids.iter().map(|id| SessionId::from(id.as_str())).collect();
+    let decisions = Decisions { accept: ids(&args.accept), forget: ids(&args.forget) };
+    let steps = repair::plan(&in_directory(globals)?.findings, &decisions);
+    if !globals.json {
+        plan_in_words(&steps, screen)?;
+    }
+    let options = Options { progress: Box::new(Bar::default()), ..Options::default() };
+    repair::repair(&dir, &decisions, options).map_err(|error| Failure::opening(&dir, error))?;
+    let report = in_directory(globals)?;
+    if !globals.json {
+        return tell(&report, globals, screen);
+    }
+    let mut object = as_json(&report);
+    let step = |Step { file, action }: &Step| json!({"file": file, "action": action});
+    object["repaired"] = steps.iter().map(step).collect();
+    screen.json(&object)?;
+    if report.is_sound() { Ok(()) } else { Err(Failure::Damage) }
+}
+
+fn tell(report: &Report, globals: &Globals, screen: &mut Screen) -> Result<(), Failure> {
+    match globals.json {
+        true => screen.json(&as_json(report))?,
+        false => in_words(report, screen)?,
+    }
+    if report.is_sound() { Ok(()) } else { Err(Failure::Damage) }
+}
+
+/// Reads the files, or has the server that owns the directory do it.
+fn in_directory(globals: &Globals) -> Result<Report, Failure> {
     let dir = data_dir(globals)?;
     if !dir.is_dir() {
         let message = format!("there is no data directory {}; pass another one with --data DIR", dir.display());
         return Err(Failure::storage(message));
     }
-    let check = || verify(&dir, &Bar::default()).map_err(|error| Failure::opening(&dir, error));
-    let mut report = check()?;
-    let mut steps = Vec::new();
-    if args.repair {
-        let ids = |ids: &[String]| ids.iter().map(|id| SessionId::from(id.as_str())).collect();
-        let decisions = Decisions { accept: ids(&args.accept), forget: ids(&args.forget) };
-        steps = repair::plan(&report.findings, &decisions);
-        if !globals.json {
-            plan_in_words(&steps, screen)?;
+    verify(&dir, &Bar::default()).or_else(|error| match notice::owner_of(&dir, &error) {
+        Some(url) => by_server(&url, globals),
+        None => Err(Failure::opening(&dir, error)),
+    })
+}
+
+/// One line of a server's answer.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Begin { begin: String, steps: u64 },
+    Done { done: u64 },
+    Report { report: Report },
+    Error { error: String },
+}
+
+fn by_server(url: &str, globals: &Globals) -> Result<Report, Failure> {
+    let answer = Server::new(url, globals)?.stream(Method::GET, "/v1/verify", None)?;
+    let bar = Bar::default();
+    let broken =
+        |why: String| Failure::trouble("http/unreachable", format!("the answer of {url} broke off: {why}"));
+    for line in BufReader::new(answer).lines() {
+        let line = line.map_err(|error| broken(error.to_string()))?;
+        match serde_json::from_str(&line).map_err(|error| broken(error.to_string()))? {
+            Line::Begin { begin, steps } => bar.begin(&begin, steps),
+            Line::Done { done } => bar.step(done),
+            Line::Report { report } => {
+                bar.end();
+                return Ok(report);
+            }
+            Line::Error { error } => return Err(Failure::storage(error)),
         }
-        let options = Options { progress: Box::new(Bar::default()), ..Options::default() };
-        repair::repair(&dir, &decisions, options).map_err(|error| Failure::opening(&dir, error))?;
-        report = check()?;
     }
-    match globals.json {
-        true => screen.json(&as_json(&report, &steps, args.repair))?,
-        false => in_words(&report, screen)?,
-    }
-    if report.is_sound() { Ok(()) } else { Err(Failure::Damage) }
+    Err(broken("there is no report".to_owned()))
 }
 
 fn plan_in_words(steps: &[Step], screen: &mut Screen) -> Result<(), Failure> {
@@ -92,18 +165,7 @@ fn plan_in_words(steps: &[Step], screen: &mut Screen) -> Result<(), Failure> {
 }
 
 fn in_words(report: &Report, screen: &mut Screen) -> Result<(), Failure> {
-    for Finding { file, line, reason, severity } in &report.findings {
-        let place = match line {
-            Some(line) => format!("{}:{line}", one_line(file)),
-            None => one_line(file),
-        };
-        let line = match severity {
-            Severity::Damage => format!("{}: {}", screen.paint(Style::Bad, &place), one_line(reason)),
-            Severity::Newer => format!("{place}: newer: {}", one_line(reason)),
-            Severity::Note => format!("{place}: note: {}", one_line(reason)),
-        };
-        screen.line(&line)?;
-    }
+    findings(report, screen)?;
     let read = format!(
         "Read {}, {}, {}, {}.",
         count(report.sessions, "session"),
@@ -126,7 +188,24 @@ fn in_words(report: &Report, screen: &mut Screen) -> Result<(), Failure> {
     screen.line(&format!("{read} {verdict}"))
 }
 
-fn as_json(report: &Report, steps: &[Step], repaired: bool) -> Value {
+/// Shows the findings, one a line.
+pub(super) fn findings(report: &Report, screen: &mut Screen) -> Result<(), Failure> {
+    for Finding { file, line, reason, severity } in &report.findings {
+        let place = match line {
+            Some(line) => format!("{}:{line}", one_line(file)),
+            None => one_line(file),
+        };
+        let line = match severity {
+            Severity::Damage => format!("{}: {}", screen.paint(Style::Bad, &place), one_line(reason)),
+            Severity::Newer => format!("{place}: newer: {}", one_line(reason)),
+            Severity::Note => format!("{place}: note: {}", one_line(reason)),
+        };
+        screen.line(&line)?;
+    }
+    Ok(())
+}
+
+pub(super) fn as_json(report: &Report) -> Value {
     let finding = |Finding { file, line, reason, severity }: &Finding| {
         let severity = match severity {
             Severity::Damage => "damage",
@@ -135,17 +214,12 @@ fn as_json(report: &Report, steps: &[Step], repaired: bool) -> Value {
         };
         json!({"file": file, "line": line, "reason": reason, "severity": severity})
     };
-    let mut object = json!({
+    json!({
         "sound": report.is_sound(),
         "sessions": report.sessions,
         "records": report.records,
         "blobs": report.blobs,
         "bytes": report.bytes,
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
-    });
-    if repaired {
-        let step = |Step { file, action }: &Step| json!({"file": file, "action": action});
-        object["repaired"] = steps.iter().map(step).collect();
-    }
-    object
+    })
 }

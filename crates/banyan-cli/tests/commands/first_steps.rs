@@ -33,7 +33,10 @@ fn without_data_the_tour_takes_place_in_a_new_temporary_directory() {
 #[test]
 fn every_command_teaches_by_example() {
     let place = Place::new();
-    for command in ["tour", "serve", "config", "key", "call", "ls", "show", "tail", "fork", "rm", "verify"] {
+    for command in [
+        "tour", "serve", "config", "key", "call", "ls", "show", "tail", "fork", "rm", "verify", "backup",
+        "restore",
+    ] {
         let help = place.run(&[command, "--help"]).ok().out;
         let example = format!("  banyan {command}");
         assert!(help.contains("Examples:") && help.contains(&example), "{help}");

@@ -4,6 +4,9 @@ use banyan_core::born::Born;
 use banyan_core::names::Naming;
 use banyan_model::SessionId;
 
+use crate::LogError;
+use crate::disk::Disk;
+
 pub(crate) const STATE: &str = ".banyan";
 pub(crate) const LOCK: &str = ".banyan/lock";
 /// The format file and its second copy.
@@ -21,11 +24,22 @@ pub(crate) const ASIDE: &str = ".banyan/aside";
 pub(crate) const ERASE: &str = ".banyan/erase";
 /// Room that only the log may use.
 pub(crate) const RESERVE: &str = ".banyan/reserve";
+/// The directory was restored from a backup: which positions are of the directory that was backed up.
+pub(crate) const RESTORED: &str = ".banyan/restored";
+/// A restore into the directory is under way, or was interrupted.
+pub(crate) const RESTORING: &str = ".banyan/restoring";
 pub(crate) const JOURNAL: &str = ".banyan/journal";
 pub(crate) const BLOBS: &str = ".banyan/blobs";
 pub(crate) const BASES: &str = ".banyan/bases";
 pub(crate) const TREES: &str = ".banyan/index/trees";
 const SUFFIX: &str = ".jsonl";
+
+/// How a disk tells names apart: whether a file that is there is also found by another spelling of its path.
+pub(crate) fn naming_by(disk: &dyn Disk, path: &str) -> Result<Naming, LogError> {
+    let other = path.to_ascii_uppercase();
+    let found = disk.stat(&other).map_err(LogError::io(format!("looking at {other}")))?;
+    Ok(if found.is_some() { Naming::CaseFolding } else { Naming::CaseSensitive })
+}
 
 /// The file of the session that has this id now.
 pub(crate) fn session(naming: Naming, id: &SessionId) -> String {

@@ -26,6 +26,7 @@ mod plan;
 mod recovery;
 mod register;
 mod replay;
+pub mod restored;
 mod room;
 mod scan;
 mod segment;
@@ -40,7 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use banyan_core::born::Born;
-use banyan_core::names::{self, Naming};
+use banyan_core::names;
 use banyan_model::{CommitNo, Seq, SessionId};
 
 use committer::{Committer, Item, Queued};
@@ -114,6 +115,7 @@ impl FsLog {
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Self, Recovered), LogError> {
         // Before anything is touched: a newer directory stays as it is.
         let format = format::check(disk.as_ref())?;
+        restored::refuse_unfinished(disk.as_ref())?;
         let creating = LogError::io("making the data directory");
         disk.create_dir(layout::STATE).map_err(creating)?;
         let owner = format!("pid {}", std::process::id());
@@ -129,7 +131,7 @@ impl FsLog {
         let mut said = Recovered { warnings: disk.tighten(layout::STATE), ..Recovered::default() };
         unusable::set_aside(disk.as_ref(), &mut said)?;
         let directory = format::settle(disk.as_ref(), format, &mut said)?;
-        let naming = naming_on(disk.as_ref())?;
+        let naming = layout::naming_by(disk.as_ref(), layout::FORMATS[0])?;
         let fds = Arc::new(Fds::new(Arc::clone(&disk), options.open_files));
         let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock, directory, naming));
         shared.open_register(&mut said)?;
@@ -137,6 +139,7 @@ impl FsLog {
         let mut recovered = recovery::recover(&shared)?;
         recovered.warnings.splice(..0, said.warnings);
         recovered.notes = said.notes;
+        shared.take_restored(&mut recovered);
         let bases = shared.disk.list(layout::BASES).map_err(LogError::io("listing bases"))?;
         shared
             .retained
@@ -154,6 +157,7 @@ impl FsLog {
         let _ = self.shared.before_drop.set(before_drop);
         // A file of before may hold what was deleted since: none is used again.
         self.shared.upkeep().clearing = true;
+        self.shared.settle_floor();
         let outcome = self.shared.checkpoint();
         self.shared.upkeep().clearing = false;
         match outcome {
@@ -215,6 +219,24 @@ impl FsLog {
     /// Gives the reserve back to the file system, so that a session can be deleted on a full disk.
     pub fn spend_reserve(&self) {
         self.shared.reserve.spend(self.shared.disk.as_ref());
+    }
+
+    /// Positions before this commit are of another history: the directory was restored from a backup. 0 in any other directory.
+    pub fn history_floor(&self) -> CommitNo {
+        CommitNo(self.shared.floor.load(Ordering::Acquire))
+    }
+
+    /// Ends the line that is growing, if there is one, and returns the length of the session's records: whole lines, but for a
+    /// torn end. `None` if the session has no records.
+    pub fn whole_length(&self, at: At<'_>) -> Result<Option<u64>, LogError> {
+        let Some(file) = self.find(at)? else { return Ok(None) };
+        file.close_open_line();
+        Ok(Some(file.end()))
+    }
+
+    /// The disk that the directory is on, for reading.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.shared.disk
     }
 
     /// Why writing has stopped, if it has.
@@ -390,14 +412,6 @@ impl FsLog {
         }
         None
     }
-}
-
-/// How a disk tells names apart: whether the format file, which is there by now, is also found by another spelling.
-fn naming_on(disk: &dyn Disk) -> Result<Naming, LogError> {
-    let [format, _] = layout::FORMATS;
-    let other = format.to_ascii_uppercase();
-    let found = disk.stat(&other).map_err(LogError::io(format!("looking at {other}")))?;
-    Ok(if found.is_some() { Naming::CaseFolding } else { Naming::CaseSensitive })
 }
 
 impl SessionLog for FsLog {

@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) blobs: Blobs,
     /// The last commit that is safe and visible.
     pub(crate) head: AtomicU64,
+    /// See [`FsLog::history_floor`](super::FsLog::history_floor).
+    pub(crate) floor: AtomicU64,
     queue: Mutex<Queue>,
     /// Told when something was queued, or the log is closing.
     pub(crate) arrived: Condvar,
@@ -132,6 +134,7 @@ impl Shared {
             files,
             blobs: Blobs::default(),
             head: AtomicU64::new(0),
+            floor: AtomicU64::new(0),
             queue: Mutex::default(),
             arrived: Condvar::new(),
             upkeep: Mutex::new(upkeep),

@@ -1,5 +1,6 @@
 //! `/openapi.json`: what there is to call, written from the function table, the resource API's own list and the types of both.
 
+mod backup;
 mod calls;
 mod history;
 mod ocp;
@@ -48,6 +49,7 @@ fn build(protection: Protection) -> Value {
     resources::add(&mut paths, &mut schemas, protection);
     history::add(&mut paths, &mut schemas, protection);
     portable::add(&mut paths, &mut schemas, protection);
+    backup::add(&mut paths, protection);
     ocp::add(&mut paths, &mut schemas, protection);
     others::add(&mut paths, &mut schemas, protection);
     calls::add(&mut paths, &mut schemas, protection);
