@@ -184,7 +184,8 @@ impl Store {
         });
         let (session, born, base, exists, tombstone) = found;
         let key = FileKey { session_id: session.clone(), born: born.to_string() };
-        let keep_for_forks = !self.catalogue.forks(&key)?.is_empty();
+        // The catalogue is derived, so it is not believed that there is none.
+        let keep_for_forks = !self.catalogue.forks(&key)?.is_empty() || self.log.has_registered_fork(born);
         let blobs = if keep_for_forks { Vec::new() } else { self.catalogue.blobs_of(&key)? };
         let blobs: Vec<String> = blobs.iter().map(|hash| hash.to_hex().to_string()).collect();
         let has_blobs = !blobs.is_empty();
@@ -192,7 +193,7 @@ impl Store {
         let tombstone = if exists && end.telling != Telling::Nobody { tombstone } else { Vec::new() };
         let removal = Removal { session, born, tombstone, keep_for_forks, blobs };
         let held = self.commit_removal(held, removal, end).await?;
-        self.release_bases(base);
+        self.release_base(base);
         if has_blobs {
             self.collect_garbage();
         }

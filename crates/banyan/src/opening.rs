@@ -92,6 +92,7 @@ impl Store {
                 blob_threshold: options.blob_threshold,
                 bounds: options.bounds(),
                 works_alone: options.log.background,
+                aside_for: options.aside_for,
                 may_block: options.may_block,
                 purpose,
             },
@@ -136,7 +137,8 @@ impl Store {
         // A call that a crash interrupted may have stored content and committed nothing.
         let was_closed = self.was_closed();
         if recovered.commits > 0 || !was_closed {
-            self.remove_unused_content()?;
+            self.log.remove_unfinished_content()?;
+            self.set_unused_aside()?;
         }
         if self.settings.works_alone {
             self.start_housekeeper();

@@ -1,5 +1,7 @@
 //! How a store behaves.
 
+use std::time::Duration;
+
 use banyan_core::limits::Limits;
 use banyan_log::Durability;
 
@@ -24,6 +26,8 @@ pub struct Options {
     pub subscriber_events: usize,
     /// How many bytes of events a subscriber may be behind.
     pub subscriber_bytes: usize,
+    /// How long content that no session uses any more is kept aside before it is removed.
+    pub aside_for: Duration,
     /// Whether what sessions say can be searched.
     pub search: SearchIndexing,
     /// The write-ahead log's settings.
@@ -56,6 +60,7 @@ impl Default for Options {
             cached_bytes: 32 << 20,
             subscriber_events: 1024,
             subscriber_bytes: 32 << 20,
+            aside_for: Duration::from_secs(24 * 60 * 60),
             search: SearchIndexing::Following,
             log: banyan_log::Options::default(),
             may_block: |work| work(),

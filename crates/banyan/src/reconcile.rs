@@ -45,7 +45,7 @@ impl Store {
             Ok(last)
         })?;
         self.progress.end();
-        self.drop_unused_bases()?;
+        self.mark_unused_bases()?;
         Ok(interrupted)
     }
 
@@ -89,7 +89,7 @@ impl Store {
         if recovered.commits == 0 && self.log.retained().is_empty() {
             return Ok(interrupted);
         }
-        self.drop_unused_bases()?;
+        self.mark_unused_bases()?;
         Ok(interrupted)
     }
 
@@ -167,13 +167,13 @@ impl Store {
         Ok(())
     }
 
-    /// Lets go of records that were kept for forks which are gone.
-    fn drop_unused_bases(&self) -> Result<(), OpenError> {
+    /// Marks records that were kept for forks which seem to be gone.
+    fn mark_unused_bases(&self) -> Result<(), OpenError> {
         let kept = self.note_needed_bases()?;
         for born in self.log.retained() {
             match kept.get(&born.to_string()) {
-                Some(key) => self.release_bases(Some(key.clone())),
-                None if self.catalogue.base_born(&born.to_string())?.is_none() => self.log.release(born)?,
+                Some(key) => self.release_base(Some(key.clone())),
+                None if self.catalogue.base_born(&born.to_string())?.is_none() => self.log.mark_unused(born)?,
                 // A fork names it, though its records cannot be read: they are left for a person to look at.
                 None => {}
             }
@@ -220,19 +220,6 @@ impl Store {
         self.catalogue.note(row);
         self.catalogue.flush()?;
         Ok(true)
-    }
-
-    /// Removes content that a crash left without a user.
-    pub(crate) fn remove_unused_content(&self) -> Result<(), OpenError> {
-        self.collect_garbage();
-        for hash in self.log.blobs()? {
-            self.log.remove_blob(&hash, &|| match blake3::Hash::from_hex(&hash) {
-                Ok(known) => self.catalogue.blob_users(&known).is_ok_and(|users| users == 0),
-                // Half-written content that never got its name.
-                Err(_) => true,
-            })?;
-        }
-        Ok(())
     }
 
     /// Whether the last one who used the store closed it. Whoever asks uses it from now on.

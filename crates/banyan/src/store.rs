@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use banyan_core::limits::Limits;
 use banyan_index::Catalogue;
@@ -54,6 +55,8 @@ pub(crate) struct Settings {
     pub(crate) bounds: Bounds,
     /// Whether things are done that no caller asked for.
     pub(crate) works_alone: bool,
+    /// How long unused content is kept aside.
+    pub(crate) aside_for: Duration,
     pub(crate) may_block: fn(&mut dyn FnMut()),
     pub(crate) purpose: Purpose,
 }

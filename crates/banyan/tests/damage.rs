@@ -2,6 +2,8 @@
 
 mod damage {
     mod beside;
+    mod content;
+    mod derived;
     mod files;
     mod log;
     mod lost_files;

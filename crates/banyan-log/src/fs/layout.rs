@@ -17,6 +17,12 @@ pub(crate) const REGISTER: &str = ".banyan/files";
 pub(crate) const DAMAGE: &str = ".banyan/damage.log";
 /// Where repairs keep what they replace.
 pub(crate) const ASIDE: &str = ".banyan/aside";
+/// Content that seems unused, under its hash and the second since which it is here.
+pub(crate) const ASIDE_CONTENT: &str = ".banyan/aside/content";
+/// One empty file for each base that seems unused, named like the content.
+pub(crate) const ASIDE_BASES: &str = ".banyan/aside/bases";
+/// Positions before a commit that are not resumed from.
+pub(crate) const HISTORY: &str = ".banyan/history";
 pub(crate) const JOURNAL: &str = ".banyan/journal";
 pub(crate) const BLOBS: &str = ".banyan/blobs";
 pub(crate) const BASES: &str = ".banyan/bases";
@@ -65,6 +71,14 @@ pub(crate) fn blob_dir(hash: &str) -> String {
 
 pub(crate) fn blob(hash: &str) -> String {
     format!("{}/{hash}", blob_dir(hash))
+}
+
+pub(crate) fn aside_content(hash: &str, since: u64) -> String {
+    format!("{ASIDE_CONTENT}/{hash}.{since}")
+}
+
+pub(crate) fn aside_base(born: Born, since: u64) -> String {
+    format!("{ASIDE_BASES}/{born}.{since}")
 }
 
 /// The directory that a path is in.

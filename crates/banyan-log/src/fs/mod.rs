@@ -4,6 +4,7 @@
 //! the write-ahead log as one frame, are flushed together with everything else that was waiting, and
 //! become visible. The session file itself is written later; [`checkpoint`] does that and drops the log.
 
+mod aside;
 mod blobs;
 mod checked_line;
 mod checkpoint;
@@ -15,6 +16,7 @@ mod files;
 mod finisher;
 mod format;
 mod frame;
+mod history;
 pub mod inspect;
 mod journal;
 mod layout;
@@ -126,6 +128,7 @@ impl FsLog {
         let shared = Arc::new(Shared::new(disk, options, Files::new(fds), lock, directory));
         shared.open_register(&mut said)?;
         let mut recovered = recovery::recover(&shared)?;
+        shared.open_history(&mut said)?;
         recovered.warnings.splice(..0, said.warnings);
         recovered.notes = said.notes;
         let bases = shared.disk.list(layout::BASES).map_err(LogError::io("listing bases"))?;
@@ -134,6 +137,7 @@ impl FsLog {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .extend(bases.iter().filter_map(|listed| layout::stem(&listed.name)?.parse::<Born>().ok()));
+        shared.open_aside()?;
         Ok((Self { shared, threads: Mutex::default(), started: AtomicBool::new(false) }, recovered))
     }
 
@@ -143,6 +147,7 @@ impl FsLog {
         before_drop: Box<dyn Fn(CommitNo) -> Result<(), LogError> + Send + Sync>,
     ) -> Result<(), LogError> {
         let _ = self.shared.before_drop.set(before_drop);
+        self.shared.opened_at.store(self.shared.head().0, Ordering::Release);
         match self.shared.checkpoint() {
             // What was recovered stays in the log until there is room.
             Ok(()) | Err(LogError::Full(_)) => {}
@@ -267,13 +272,6 @@ impl FsLog {
         let mut all: Vec<Born> = retained.iter().copied().collect();
         all.sort_unstable();
         all
-    }
-
-    /// Lets go of an incarnation that no fork reads any more.
-    pub fn release(&self, born: Born) -> Result<(), LogError> {
-        self.shared.retained.write().unwrap_or_else(PoisonError::into_inner).remove(&born);
-        let path = layout::base(born);
-        self.shared.files.remove(&path).map_err(LogError::io(format!("removing {path}")))
     }
 
     fn path(&self, at: At<'_>) -> String {
@@ -440,16 +438,21 @@ impl SessionLog for FsLog {
     }
 
     fn get_blob(&self, hash: &str) -> Result<Option<Vec<u8>>, LogError> {
-        blobs::get(self.shared.disk.as_ref(), hash)
+        self.shared.blobs.get(self.shared.disk.as_ref(), hash)
     }
 
     fn open_blob(&self, hash: &str) -> Result<Option<Box<dyn io::Read + Send>>, LogError> {
-        blobs::open(self.shared.disk.as_ref(), hash)
+        self.shared.blobs.open(self.shared.disk.as_ref(), hash)
     }
 
-    fn remove_blob(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError> {
-        let removing = LogError::io(format!("removing blob {hash}"));
-        self.shared.blobs.remove(self.shared.disk.as_ref(), hash, unused).map_err(removing)
+    fn forget_blob(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError> {
+        let removing = LogError::io(format!("removing content {hash}"));
+        self.shared.blobs.forget(self.shared.disk.as_ref(), hash, aside::now(), unused).map_err(removing)
+    }
+
+    fn set_blob_aside(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError> {
+        let moving = LogError::io(format!("moving content {hash} aside"));
+        self.shared.blobs.set_aside(self.shared.disk.as_ref(), hash, aside::now(), unused).map_err(moving)
     }
 
     fn flush(&self) -> Result<(), LogError> {

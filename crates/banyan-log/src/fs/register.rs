@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use banyan_core::born::Born;
 use banyan_model::CommitNo;
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +126,22 @@ pub(crate) fn read(disk: &dyn Disk, directory: DirectoryId) -> Result<Contents, 
     Ok(contents)
 }
 
+/// Whether a fork is registered that has this incarnation as its base. Its first line is registered with it.
+pub(crate) fn names_base(disk: &dyn Disk, directory: DirectoryId, born: Born) -> bool {
+    let named = || {
+        let file = disk.open(layout::REGISTER).ok()??;
+        let bytes = read_all(file.as_ref()).ok()?;
+        memchr::memmem::find(&bytes, born.to_string().as_bytes())
+    };
+    // Few are named at all, so few cost more than a search.
+    named().is_some()
+        && read(disk, directory).is_ok_and(|contents| {
+            let born = format!("\"born\":\"{born}\"");
+            let base = |begins: &str| begins.split_once("\"base\":").is_some_and(|(_, base)| base.contains(&born));
+            contents.files.values().any(|file| file.begins.as_deref().is_some_and(base))
+        })
+}
+
 impl Register {
     /// Opens the register for adding to it; one that is missing or unusable is begun anew.
     pub(crate) fn open(&self, disk: &dyn Disk, directory: DirectoryId, usable: bool) -> Result<(), LogError> {
@@ -229,6 +246,12 @@ fn rewrite(
 }
 
 impl Contents {
+    /// The last commit that any file had when it was flushed or removed.
+    pub(crate) fn head(&self) -> CommitNo {
+        let files = self.files.values().map(|file| file.commit);
+        files.chain(self.removed.values().copied()).max().unwrap_or_default()
+    }
+
     /// Whether most lines say what later ones say again.
     pub(crate) fn is_bloated(&self) -> bool {
         self.lines > 2 * self.files.len() as u64 + 10_000

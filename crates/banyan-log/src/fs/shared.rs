@@ -30,8 +30,14 @@ pub(crate) struct Shared {
     pub(crate) directory: DirectoryId,
     pub(crate) files: Files,
     pub(crate) blobs: Blobs,
+    /// Bases that seem unused, and since when, in seconds since 1970.
+    pub(crate) aside_bases: Mutex<HashMap<Born, u64>>,
+    /// Positions before this commit are not resumed from.
+    pub(crate) floor: AtomicU64,
     /// The last commit that is safe and visible.
     pub(crate) head: AtomicU64,
+    /// The last commit when the log was opened.
+    pub(crate) opened_at: AtomicU64,
     queue: Mutex<Queue>,
     /// Told when something was queued, or the log is closing.
     pub(crate) arrived: Condvar,
@@ -112,7 +118,10 @@ impl Shared {
             directory,
             files,
             blobs: Blobs::default(),
+            aside_bases: Mutex::default(),
+            floor: AtomicU64::new(0),
             head: AtomicU64::new(0),
+            opened_at: AtomicU64::new(0),
             queue: Mutex::default(),
             arrived: Condvar::new(),
             upkeep: Mutex::new(upkeep),

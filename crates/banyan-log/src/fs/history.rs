@@ -1,0 +1,92 @@
+//! From which commit on positions can be resumed from, in `.banyan/history`: one checked line that names the directory.
+//!
+//! Sessions may change in another way than by commits: files are copied in, or a directory is restored as it was earlier.
+//! A subscriber that resumes from a position before such a change would miss it, so it has to read again.
+
+use std::sync::atomic::Ordering;
+
+use banyan_model::CommitNo;
+use serde::{Deserialize, Serialize};
+
+use super::recovery::Recovered;
+use super::segment::read_all;
+use super::shared::Shared;
+use super::{FsLog, checked_line, layout};
+use crate::LogError;
+
+/// How far numbers are advanced when a new history begins: further than the old one can have come meanwhile.
+const NEW_HISTORY: u64 = 1 << 32;
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    directory: String,
+    /// The first commit that can be resumed from.
+    resume_from: CommitNo,
+}
+
+impl Shared {
+    /// Reads from where on positions can be resumed from, once the head is known. Numbers go on after that.
+    pub(crate) fn open_history(&self, said: &mut Recovered) -> Result<(), LogError> {
+        let floor = match self.read_history() {
+            Ok(floor) => floor,
+            Err(reason) => {
+                said.warnings.push(format!(
+                    "{}: {reason}; subscribers that come back read everything again",
+                    layout::HISTORY
+                ));
+                CommitNo(self.head().0 + 1)
+            }
+        };
+        self.floor.store(floor.0, Ordering::Release);
+        self.head.fetch_max(floor.0, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn read_history(&self) -> Result<CommitNo, String> {
+        let file = self.disk.open(layout::HISTORY).map_err(|error| format!("cannot be read: {error}"))?;
+        let Some(file) = file else { return Ok(CommitNo(0)) };
+        let bytes = read_all(file.as_ref()).map_err(|error| format!("cannot be read: {error}"))?;
+        match checked_line::decode::<Line>(&bytes) {
+            Some(line) if line.directory == self.directory.to_string() => Ok(line.resume_from),
+            Some(_) => Err("is another directory's".to_owned()),
+            None => Err("is damaged".to_owned()),
+        }
+    }
+
+    fn write_history(&self, resume_from: CommitNo) -> std::io::Result<()> {
+        let beside = format!("{}.new", layout::HISTORY);
+        let file = self.disk.create(&beside)?;
+        file.set_len(0)?;
+        file.write_at(0, &checked_line::encode(&Line { directory: self.directory.to_string(), resume_from }))?;
+        file.sync()?;
+        self.disk.rename(&beside, layout::HISTORY)?;
+        self.disk.sync_dir(layout::STATE)
+    }
+}
+
+impl FsLog {
+    /// The first commit that can be resumed from: subscribers with an earlier position read again.
+    pub fn resume_floor(&self) -> CommitNo {
+        CommitNo(self.shared.floor.load(Ordering::Acquire))
+    }
+
+    /// Takes a number for a change that no commit made, so that subscribers with an earlier position read again. To be
+    /// called before the log is started. Durable when it returns.
+    pub fn end_resuming(&self) -> Result<(), LogError> {
+        self.set_resume_floor(CommitNo(self.shared.head().0 + 1))
+    }
+
+    /// Begins a new history, such as after a restore: no position that was given out before can be resumed from, and no
+    /// number up to `highest` is given out again. To be called before the log is started. Durable when it returns.
+    pub fn begin_history(&self, highest: CommitNo) -> Result<(), LogError> {
+        let highest = highest.max(self.shared.head());
+        self.set_resume_floor(CommitNo(highest.0.saturating_add(NEW_HISTORY)))
+    }
+
+    fn set_resume_floor(&self, floor: CommitNo) -> Result<(), LogError> {
+        self.shared.write_history(floor).map_err(LogError::io(format!("writing {}", layout::HISTORY)))?;
+        self.shared.floor.store(floor.0, Ordering::Release);
+        self.shared.head.fetch_max(floor.0, Ordering::AcqRel);
+        Ok(())
+    }
+}
