@@ -52,10 +52,13 @@ pub trait SessionLog: Send + Sync + 'static {
     /// The same for content that is too much to be held: its hash is known, and checked while it is written.
     fn put_blob_from(&self, hash: &str, content: &mut dyn io::Read) -> Result<(), LogError>;
 
+    /// Notes that a commit uses a blob.
+    fn keep_blob(&self, hash: &str);
+
     /// Ends the need for a blob of the call that put it.
     fn unpin_blob(&self, hash: &str);
 
-    /// The same for a call that committed nothing. Content that it stored first is removed; other content goes aside, as
+    /// Ends it for a call that committed nothing. Content that it stored first is removed; other content goes aside, as
     /// with [`set_blob_aside`](Self::set_blob_aside).
     fn forget_blob(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError>;
 

@@ -26,6 +26,7 @@ pub struct SearchIndex {
     pub(crate) reader: IndexReader,
     pub(crate) fields: Fields,
     root: Option<PathBuf>,
+    owner: String,
 }
 
 /// How far an index has come.
@@ -43,6 +44,8 @@ pub struct Progress {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Payload {
     pub(crate) version: u32,
+    /// What names the directory that the index is of.
+    pub(crate) owner: String,
     #[serde(flatten)]
     pub(crate) progress: Progress,
 }
@@ -58,10 +61,11 @@ pub struct Opened {
 }
 
 impl SearchIndex {
-    /// Opens the index in a directory. One that is missing, foreign, damaged or of another version is made anew, empty.
-    pub fn open(root: &Path) -> Result<Opened, SearchError> {
+    /// Opens the index in a directory; `owner` names the data directory. One that is missing, foreign, another owner's, damaged
+    /// or of another version is made anew, empty.
+    pub fn open(root: &Path, owner: &str) -> Result<Opened, SearchError> {
         fs::create_dir_all(root).map_err(SearchError::io("making", root))?;
-        let replaced = match Self::open_existing(root) {
+        let replaced = match Self::open_existing(root, owner) {
             Ok(Some((index, progress))) => return Ok(Opened { index, progress: Some(progress), replaced: None }),
             Ok(None) => None,
             Err(why) => Some(why.to_string()),
@@ -69,15 +73,15 @@ impl SearchIndex {
         fs::remove_dir_all(root).map_err(SearchError::io("clearing", root))?;
         fs::create_dir_all(root).map_err(SearchError::io("making", root))?;
         let made = Index::create(Files::open(root)?, schema().0, IndexSettings::default())?;
-        Ok(Opened { index: Self::on(made, Some(root.to_owned()))?, progress: None, replaced })
+        Ok(Opened { index: Self::on(made, Some(root.to_owned()), owner)?, progress: None, replaced })
     }
 
     /// An index in memory, which ends with the process.
     pub fn in_memory() -> Result<Self, SearchError> {
-        Self::on(Index::create(RamDirectory::create(), schema().0, IndexSettings::default())?, None)
+        Self::on(Index::create(RamDirectory::create(), schema().0, IndexSettings::default())?, None, "")
     }
 
-    fn open_existing(root: &Path) -> Result<Option<(Self, Progress)>, SearchError> {
+    fn open_existing(root: &Path, owner: &str) -> Result<Option<(Self, Progress)>, SearchError> {
         let files = Files::open(root)?;
         if !Index::exists(&files).map_err(tantivy::TantivyError::from)? {
             return Ok(None);
@@ -89,19 +93,22 @@ impl SearchIndex {
         }
         // Whoever made it ended before anything was in it, as a short command does.
         let Some(payload) = index.load_metas()?.payload else { return Ok(None) };
-        let Ok(Payload { version: VERSION, progress }) = serde_json::from_str(&payload) else {
+        let Ok(Payload { version: VERSION, owner: named, progress }) = serde_json::from_str(&payload) else {
             return Err(SearchError::Damaged("it is of another version".to_owned()));
         };
+        if named != owner {
+            return Err(SearchError::Damaged("it is another directory's".to_owned()));
+        }
         if !sealed && let Some(file) = index.validate_checksum()?.iter().next() {
             return Err(SearchError::Damaged(format!("{} is not as it was written", file.display())));
         }
-        Ok(Some((Self::on(index, Some(root.to_owned()))?, progress)))
+        Ok(Some((Self::on(index, Some(root.to_owned()), owner)?, progress)))
     }
 
-    fn on(index: Index, root: Option<PathBuf>) -> Result<Self, SearchError> {
+    fn on(index: Index, root: Option<PathBuf>, owner: &str) -> Result<Self, SearchError> {
         index.tokenizers().register(WORDS, WordTokenizer);
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        Ok(Self { index, reader, fields: schema().1, root })
+        Ok(Self { index, reader, fields: schema().1, root, owner: owner.to_owned() })
     }
 
     /// The one who writes to the index. Its threads run behind all others, and share no lock with them.
@@ -112,7 +119,7 @@ impl SearchIndex {
         merging.set_del_docs_ratio_before_merge(0.3);
         writer.set_merge_policy(Box::new(merging));
         let progress = progress.unwrap_or(Progress { position: CommitNo(0), complete: false, next: 0 });
-        Ok(Writer { writer, fields: self.fields, progress, root: self.root.clone() })
+        Ok(Writer { writer, fields: self.fields, progress, root: self.root.clone(), owner: self.owner.clone() })
     }
 
     /// Makes what was committed visible to searches.
@@ -208,10 +215,10 @@ mod tests {
     #[test]
     fn an_index_that_nothing_was_put_into_is_no_damage_and_one_of_another_version_is() {
         let dir = tempfile::tempdir().unwrap();
-        let made = SearchIndex::open(dir.path()).unwrap();
+        let made = SearchIndex::open(dir.path(), "owner").unwrap();
         assert_eq!((made.progress, made.replaced), (None, None));
         drop(made.index);
-        let again = SearchIndex::open(dir.path()).unwrap();
+        let again = SearchIndex::open(dir.path(), "owner").unwrap();
         assert_eq!((again.progress, again.replaced), (None, None));
         let mut writer: IndexWriter = again.index.index.writer_with_num_threads(1, WRITER_BYTES).unwrap();
         let mut commit = writer.prepare_commit().unwrap();
@@ -219,7 +226,10 @@ mod tests {
         commit.commit().unwrap();
         drop((writer, again.index));
         assert!(
-            SearchIndex::open(dir.path()).unwrap().replaced.is_some_and(|why| why.contains("another version"))
+            SearchIndex::open(dir.path(), "owner")
+                .unwrap()
+                .replaced
+                .is_some_and(|why| why.contains("another version"))
         );
     }
 }

@@ -39,7 +39,8 @@ impl Purged {
 /// What the records of a directory use.
 #[derive(Default)]
 struct Uses {
-    content: HashSet<String>,
+    /// Content, by the incarnation that uses it; `None` for all live sessions.
+    content: HashMap<Option<Born>, HashSet<String>>,
     /// The bases that forks name, by the incarnation that names them; `None` for a live session.
     bases: Vec<(Option<Born>, Born)>,
     unreadable: Vec<String>,
@@ -103,9 +104,8 @@ impl Store {
     /// Ends a call that stored content and committed nothing.
     pub(crate) fn forget_content(&self, hash: &str) {
         let known = blake3::Hash::from_hex(hash);
-        let unused = || {
-            known.as_ref().is_ok_and(|hash| self.catalogue.blob_users(hash).is_ok_and(|users| users == 0))
-        };
+        let unused =
+            || known.as_ref().is_ok_and(|hash| self.catalogue.blob_users(hash).is_ok_and(|users| users == 0));
         // What cannot be removed now is set aside when the store is opened next.
         let _ = self.log.forget_blob(hash, &unused);
     }
@@ -141,11 +141,32 @@ impl Store {
             }
             let needed = uses.needed_bases();
             let removed = self.remove_bases(&bases, &needed, &mut purged)?;
-            self.remove_content(content, &uses.content, &mut purged)?;
+            self.remove_content(content, &uses, &needed, &mut purged)?;
             if !removed {
                 return Ok(purged);
             }
             self.collect_garbage();
+            self.mark_freed_bases()?;
+        }
+    }
+
+    /// Marks bases whose last fork was a base that was removed.
+    fn mark_freed_bases(&self) -> Result<(), Error> {
+        let mut retained = Vec::new();
+        self.catalogue.files(|seen| {
+            if seen.standing == Standing::Retained {
+                retained.push(seen.key);
+            }
+        })?;
+        retained.into_iter().for_each(|key| self.release_base(Some(key)));
+        Ok(())
+    }
+
+    /// Has the catalogue rebuilt if content was aside that a record uses: it did not know of the record.
+    pub(crate) fn distrust_after_return(&self) {
+        if self.log.take_content_returned() {
+            self.warn("content that is in use was aside and is put back; the catalogue is rebuilt");
+            self.catalogue.distrust();
         }
     }
 
@@ -179,15 +200,21 @@ impl Store {
     fn remove_content(
         &self,
         content: Vec<String>,
-        used: &HashSet<String>,
+        uses: &Uses,
+        needed: &HashSet<Born>,
         purged: &mut Purged,
     ) -> Result<(), Error> {
         for hash in content {
-            if used.contains(&hash) {
+            let mut users =
+                uses.content.iter().filter(|(_, used)| used.contains(&hash)).map(|(by, _)| by).peekable();
+            let is_unused = users.peek().is_none();
+            if users.any(|by| by.is_none_or(|by| needed.contains(&by))) {
                 self.log.bring_back_content(&hash)?;
                 purged.kept.push(hash);
-            } else {
-                purged.bytes += self.log.remove_aside_content(&hash)?;
+            } else if !is_unused {
+                // Only bases on their way out use it: it goes after them.
+            } else if let Some(length) = self.log.remove_aside_content(&hash)? {
+                purged.bytes += length;
                 purged.removed.push(hash);
             }
         }
@@ -226,6 +253,7 @@ impl Store {
         let (mut number, mut next) = (0_u64, 0_u64);
         let mut attached: HashMap<AttachmentId, String> = HashMap::new();
         let Uses { content, bases, unreadable } = uses;
+        let content = content.entry(of).or_default();
         let mut doubt = |number: u64, reason: &str| {
             if unreadable.len() < MOST_NAMED {
                 unreadable.push(format!("{name}, line {number}: {reason}"));
@@ -245,7 +273,10 @@ impl Store {
             };
             if let Some(envelope) = &head.envelope {
                 if envelope.seq.0 != next {
-                    doubt(number, &format!("record {} is expected here, and it is record {}", next, envelope.seq.0));
+                    doubt(
+                        number,
+                        &format!("record {} is expected here, and it is record {}", next, envelope.seq.0),
+                    );
                 }
                 next = envelope.seq.0;
             }
@@ -263,7 +294,9 @@ impl Store {
                 HeadKind::Detached(detached) => {
                     attached.remove(&detached.attachment_id);
                 }
-                HeadKind::Unknown(kind) => doubt(number, &format!("the type `{kind}` is not known to this version")),
+                HeadKind::Unknown(kind) => {
+                    doubt(number, &format!("the type `{kind}` is not known to this version"))
+                }
                 _ => {}
             }
         });
@@ -273,7 +306,7 @@ impl Store {
             Ok(_) => {}
             Err(error) => doubt(0, &error.to_string()),
         }
-        uses.content.extend(attached.into_values());
+        content.extend(attached.into_values());
     }
 
     /// Tries to remove what has been aside for its time, if it is time to. Returns when that was.

@@ -47,6 +47,11 @@ fn keep_house(store: &Weak<Store>, errands: &Errands) {
     while errands.pause() {
         let Some(store) = store.upgrade() else { return };
         swept = store.sweep_if_due(swept);
+        store.distrust_after_return();
+        if store.catalogue.is_damaged() {
+            // What fails is tried again, and calls are refused until then.
+            let _ = store.rebuild_damaged();
+        }
         if store.catalogue.pending() > 0 {
             // A catalogue that cannot be written now is still right in memory.
             let _ = store.catalogue.flush();

@@ -79,7 +79,7 @@ pub use clock::{FreshIds, now_ms};
 pub use content::Purged;
 pub use contexts::Tied;
 pub use leaf_watch::LeafWatch;
-pub use opening::OpenError;
+pub use opening::{OpenError, begin_history};
 pub use options::{Options, SearchIndexing};
 pub use path::{PathPage, PathRequest, PathState, Stretch, Whereabouts};
 pub use progress::Progress;

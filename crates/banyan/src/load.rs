@@ -79,7 +79,7 @@ impl Store {
         let from_image = image.is_some();
         let read = match image {
             Some(read) => Some(read),
-            None => self.read(at, &session.id)?,
+            None => self.read_or_refuse(&session.id)?,
         };
         let Some(read) = read else {
             self.refuse_damaged_file(&session.id)?;
@@ -162,6 +162,9 @@ impl Store {
                 ));
             }
             let line = known.as_deref().unwrap_or(line);
+            if offset == 0 && matches!(at, At::Live(_)) {
+                trouble = refuse_other_session(id, line);
+            }
             let state = state.get_or_insert_with(|| match base_in(line) {
                 Some(base) => match self.fork_of(id, &base) {
                     Ok(state) => state,
@@ -226,6 +229,18 @@ impl Store {
             state.hydrate(message.parse()?);
         }
         Ok(())
+    }
+}
+
+/// Fails for the first line of another session's file: files were exchanged, or one was copied over another.
+fn refuse_other_session(id: &SessionId, line: &[u8]) -> Result<(), Error> {
+    // What a damaged line says may be damaged itself.
+    let named = Head::parse(line).ok().and_then(|_| banyan_log::session_named_in(line));
+    match named.filter(|named| named != id) {
+        Some(named) => Err(Error::storage(format!(
+            "its records are of session `{named}`; put the file of session `{id}` back in its place"
+        ))),
+        None => Ok(()),
     }
 }
 

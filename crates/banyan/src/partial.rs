@@ -76,6 +76,12 @@ impl Store {
     /// Removes what imports left that a crash interrupted.
     pub(crate) fn take_back_all(self: &Arc<Self>, interrupted: &[SessionId]) {
         for id in interrupted {
+            if self.log.has_lost_commits()
+                && let Err(error) = self.log.copy_aside(id)
+            {
+                self.warn(&format!("session {id}: an import did not end, and stays: {error}"));
+                continue;
+            }
             // To hold it is enough.
             match block_on(self.hold_or_begin(Access::whole(), id)) {
                 Ok(held) => self.let_go(held),

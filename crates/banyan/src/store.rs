@@ -31,6 +31,8 @@ pub struct Banyan {
 pub(crate) struct Store {
     pub(crate) log: FsLog,
     pub(crate) catalogue: Catalogue,
+    /// Held while a damaged catalogue is rebuilt.
+    pub(crate) rebuilding: Mutex<()>,
     pub(crate) sessions: Sessions,
     pub(crate) recent: Recent,
     pub(crate) hub: Arc<Hub>,
@@ -127,6 +129,7 @@ impl Store {
             let _ = housekeeper.join();
         }
         self.hub.close();
+        self.distrust_after_return();
         self.collect_garbage();
         let closed = self.log.close();
         if closed.is_ok() && self.settings.purpose == Purpose::Work {

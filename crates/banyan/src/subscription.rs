@@ -199,6 +199,10 @@ impl Subscription {
 
     fn begin_after(&mut self, access: &Access, after: Position) -> Result<(), Error> {
         self.seen = after;
+        if after != Position::BEGINNING && after.commit < self.store.log.resume_floor() {
+            self.give_up();
+            return Ok(());
+        }
         let from = CommitNo(after.commit.0.saturating_sub(u64::from(after.index != WHOLE)));
         let upto = self.seat.since;
         let reaches = self.store.journal_reaches(from, upto)?;

@@ -59,8 +59,14 @@ impl FsLog {
         self.shared.blobs.bring_back(self.shared.disk.as_ref(), hash).map(drop).map_err(moving)
     }
 
-    /// Removes content that is aside, for good. The caller has read all session files, and none uses it. Returns its length.
-    pub fn remove_aside_content(&self, hash: &str) -> Result<u64, LogError> {
+    /// Whether content that is in use came back from aside since this was called last.
+    pub fn take_content_returned(&self) -> bool {
+        self.shared.blobs.take_returned()
+    }
+
+    /// Removes content that is aside, for good. The caller has read all session files, and none uses it. Returns its length, or
+    /// `None` if it is not aside any more.
+    pub fn remove_aside_content(&self, hash: &str) -> Result<Option<u64>, LogError> {
         let removing = LogError::io(format!("removing content {hash}"));
         self.shared.blobs.remove_aside(self.shared.disk.as_ref(), hash).map_err(removing)
     }
@@ -112,9 +118,17 @@ impl FsLog {
         Ok(length)
     }
 
+    /// Whether commits of this directory are known to be lost, so that what seems unfinished may have been finished.
+    pub fn has_lost_commits(&self) -> bool {
+        super::damage_log::read(self.shared.disk.as_ref())
+            .map_or(true, |(lost, unreadable)| !lost.is_empty() || !unreadable.is_empty())
+    }
+
     /// Whether the register knows a fork of this incarnation.
     pub fn has_registered_fork(&self, born: Born) -> bool {
-        super::register::names_base(self.shared.disk.as_ref(), self.shared.directory, born)
+        let bases = || super::register::bases(self.shared.disk.as_ref(), self.shared.directory);
+        // Forks that began since the first call are in the catalogue for certain; those that ended since need another look.
+        self.shared.registered_bases.get_or_init(bases).contains(&born) && bases().contains(&born)
     }
 
     /// What keeps a reading of all session files from being complete: files that are damaged, missing or unknown, and

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Durability;
@@ -19,6 +19,8 @@ pub(crate) struct Blobs {
     inner: Mutex<Inner>,
     /// How many streams were begun, for the names of their files.
     streams: AtomicU64,
+    /// Content came back from aside.
+    returned: AtomicBool,
 }
 
 #[derive(Default)]
@@ -47,7 +49,7 @@ impl Blobs {
             Some(_) => {}
             None => {
                 inner.write(disk, &hash, bytes, durability).map_err(storing())?;
-                inner.fresh.insert(hash.clone());
+                inner.stored(disk, &hash, durability);
             }
         }
         inner.note(&hash, durability);
@@ -105,7 +107,7 @@ impl Blobs {
             inner.note(hash, durability);
             *inner.pins.entry(hash.to_owned()).or_default() += 1;
             if is_fresh {
-                inner.fresh.insert(hash.to_owned());
+                inner.stored(disk, hash, durability);
             }
             Ok(())
         });
@@ -121,14 +123,25 @@ impl Blobs {
         inner.unpin(hash);
     }
 
+    /// Notes that a commit uses content.
+    pub(crate) fn keep(&self, hash: &str) {
+        self.lock().fresh.remove(hash);
+    }
+
     /// Ends a call that stored content and committed nothing. Content that it stored first is removed; other content goes
     /// aside if it seems unused.
-    pub(crate) fn forget(&self, disk: &dyn Disk, hash: &str, now: u64, unused: &dyn Fn() -> bool) -> io::Result<()> {
+    pub(crate) fn forget(
+        &self,
+        disk: &dyn Disk,
+        hash: &str,
+        now: u64,
+        unused: &dyn Fn() -> bool,
+    ) -> io::Result<()> {
         let mut inner = self.lock();
         if inner.unpin(hash) > 0 {
             return Ok(());
         }
-        if inner.fresh.remove(hash) {
+        if inner.fresh.remove(hash) && unused() {
             return disk.remove(&layout::blob(hash));
         }
         inner.set_aside(disk, hash, now, unused)
@@ -172,19 +185,19 @@ impl Blobs {
             disk.create_dir(&layout::blob_dir(hash))?;
             disk.rename(&layout::aside_content(hash, since), &layout::blob(hash))?;
             inner.aside.remove(hash);
+            self.returned.store(true, Ordering::Release);
         }
         Ok(true)
     }
 
-    /// Removes content that is aside. Returns how many bytes it had.
-    pub(crate) fn remove_aside(&self, disk: &dyn Disk, hash: &str) -> io::Result<u64> {
-        let mut inner = self.lock();
-        let Some(since) = inner.aside.get(hash).copied() else { return Ok(0) };
-        let path = layout::aside_content(hash, since);
-        let length = disk.stat(&path)?.map_or(0, |stat| stat.len);
-        disk.remove(&path)?;
-        inner.aside.remove(hash);
-        Ok(length)
+    /// Whether content came back since this was called last.
+    pub(crate) fn take_returned(&self) -> bool {
+        self.returned.swap(false, Ordering::AcqRel)
+    }
+
+    /// Removes content that is aside. Returns how many bytes it had, or `None` if it is not aside any more.
+    pub(crate) fn remove_aside(&self, disk: &dyn Disk, hash: &str) -> io::Result<Option<u64>> {
+        self.lock().remove_aside(disk, hash)
     }
 
     /// Reads a blob; `None` when it is not there or its content is not what its hash says. Content that is aside is put back.
@@ -264,6 +277,25 @@ impl Inner {
             self.pins.remove(hash);
         }
         left
+    }
+
+    fn remove_aside(&mut self, disk: &dyn Disk, hash: &str) -> io::Result<Option<u64>> {
+        let Some(since) = self.aside.get(hash).copied() else { return Ok(None) };
+        let path = layout::aside_content(hash, since);
+        let length = disk.stat(&path)?.map_or(0, |stat| stat.len);
+        disk.remove(&path)?;
+        self.aside.remove(hash);
+        Ok(Some(length))
+    }
+
+    /// Notes content that was stored and was not there before. A copy that is aside is then of no use.
+    fn stored(&mut self, disk: &dyn Disk, hash: &str, durability: Durability) {
+        self.fresh.insert(hash.to_owned());
+        if durability == Durability::Synced && self.aside.contains_key(hash) {
+            // What cannot be removed now is removed after its time.
+            let _ = self.remove_aside(disk, hash);
+            self.fresh.remove(hash);
+        }
     }
 
     fn set_aside(&mut self, disk: &dyn Disk, hash: &str, now: u64, unused: &dyn Fn() -> bool) -> io::Result<()> {

@@ -161,7 +161,8 @@ impl FsLog {
         let known = self.shared.damaged.files.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut found: Vec<String> =
             known.iter().map(|(path, damage)| format!("{path}: {}", damage.reason())).collect();
-        if self.shared.register_is_new.load(Ordering::Acquire) && self.shared.opened_at.load(Ordering::Acquire) > 0 {
+        if self.shared.register_is_new.load(Ordering::Acquire) && self.shared.opened_at.load(Ordering::Acquire) > 0
+        {
             found.push(format!(
                 "{}: was missing or unusable when the store was opened, so it is not known which files there should be",
                 layout::REGISTER
@@ -169,7 +170,9 @@ impl FsLog {
         }
         match register::read(self.shared.disk.as_ref(), self.shared.directory) {
             Ok(contents) => {
-                found.extend(contents.damaged.iter().map(|line| format!("{}: line {line} is damaged", layout::REGISTER)));
+                found.extend(
+                    contents.damaged.iter().map(|line| format!("{}: line {line} is damaged", layout::REGISTER)),
+                );
                 for (path, registered) in &contents.files {
                     // A session may have ended since the register was read.
                     let ended = || {

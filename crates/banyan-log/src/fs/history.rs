@@ -1,4 +1,5 @@
-//! From which commit on positions can be resumed from, in `.banyan/history`: one checked line that names the directory.
+//! From which commit on positions can be resumed from, and which numbers were given out at least, in `.banyan/history`: one
+//! checked line that names the directory.
 //!
 //! Sessions may change in another way than by commits: files are copied in, or a directory is restored as it was earlier.
 //! A subscriber that resumes from a position before such a change would miss it, so it has to read again.
@@ -22,42 +23,46 @@ struct Line {
     directory: String,
     /// The first commit that can be resumed from.
     resume_from: CommitNo,
+    /// The last commit of all when this was written.
+    head: CommitNo,
 }
 
 impl Shared {
     /// Reads from where on positions can be resumed from, once the head is known. Numbers go on after that.
     pub(crate) fn open_history(&self, said: &mut Recovered) -> Result<(), LogError> {
-        let floor = match self.read_history() {
-            Ok(floor) => floor,
+        let (floor, head) = match self.read_history() {
+            Ok(read) => read,
             Err(reason) => {
                 said.warnings.push(format!(
                     "{}: {reason}; subscribers that come back read everything again",
                     layout::HISTORY
                 ));
-                CommitNo(self.head().0 + 1)
+                let floor = CommitNo(self.head().0 + 1);
+                (floor, floor)
             }
         };
         self.floor.store(floor.0, Ordering::Release);
-        self.head.fetch_max(floor.0, Ordering::AcqRel);
+        self.head.fetch_max(head.max(floor).0, Ordering::AcqRel);
         Ok(())
     }
 
-    fn read_history(&self) -> Result<CommitNo, String> {
+    fn read_history(&self) -> Result<(CommitNo, CommitNo), String> {
         let file = self.disk.open(layout::HISTORY).map_err(|error| format!("cannot be read: {error}"))?;
-        let Some(file) = file else { return Ok(CommitNo(0)) };
+        let Some(file) = file else { return Ok(Default::default()) };
         let bytes = read_all(file.as_ref()).map_err(|error| format!("cannot be read: {error}"))?;
         match checked_line::decode::<Line>(&bytes) {
-            Some(line) if line.directory == self.directory.to_string() => Ok(line.resume_from),
+            Some(line) if line.directory == self.directory.to_string() => Ok((line.resume_from, line.head)),
             Some(_) => Err("is another directory's".to_owned()),
             None => Err("is damaged".to_owned()),
         }
     }
 
     fn write_history(&self, resume_from: CommitNo) -> std::io::Result<()> {
+        let (directory, head) = (self.directory.to_string(), self.head());
         let beside = format!("{}.new", layout::HISTORY);
         let file = self.disk.create(&beside)?;
         file.set_len(0)?;
-        file.write_at(0, &checked_line::encode(&Line { directory: self.directory.to_string(), resume_from }))?;
+        file.write_at(0, &checked_line::encode(&Line { directory, resume_from, head }))?;
         file.sync()?;
         self.disk.rename(&beside, layout::HISTORY)?;
         self.disk.sync_dir(layout::STATE)
@@ -74,6 +79,11 @@ impl FsLog {
     /// called before the log is started. Durable when it returns.
     pub fn end_resuming(&self) -> Result<(), LogError> {
         self.set_resume_floor(CommitNo(self.shared.head().0 + 1))
+    }
+
+    /// Remembers the last number, which files told that the log and the journal know nothing of. Durable when it returns.
+    pub fn keep_head(&self) -> Result<(), LogError> {
+        self.set_resume_floor(self.resume_floor())
     }
 
     /// Begins a new history, such as after a restore: no position that was given out before can be resumed from, and no

@@ -55,6 +55,7 @@ pub use file_check::FileDamage;
 pub use format::{DirectoryId, NotADirectoryId};
 pub use recovery::Recovered;
 pub use register::RegisteredFile;
+pub use scan::session_named_in;
 
 /// When an answer leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -431,6 +432,10 @@ impl SessionLog for FsLog {
     fn put_blob_from(&self, hash: &str, content: &mut dyn io::Read) -> Result<(), LogError> {
         self.shared.healthy()?;
         self.shared.blobs.put_from(self.shared.disk.as_ref(), hash, content, self.shared.options.durability)
+    }
+
+    fn keep_blob(&self, hash: &str) {
+        self.shared.blobs.keep(hash);
     }
 
     fn unpin_blob(&self, hash: &str) {

@@ -5,10 +5,11 @@
 //! commit that removed it is lost. Each line is a checked one; the last line of a path counts. Nothing that is damaged in
 //! the register closes a session: an older line only says less.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use banyan_core::born::Born;
+use banyan_core::record::{Head, HeadKind};
 use banyan_model::CommitNo;
 use serde::{Deserialize, Serialize};
 
@@ -126,20 +127,15 @@ pub(crate) fn read(disk: &dyn Disk, directory: DirectoryId) -> Result<Contents, 
     Ok(contents)
 }
 
-/// Whether a fork is registered that has this incarnation as its base. Its first line is registered with it.
-pub(crate) fn names_base(disk: &dyn Disk, directory: DirectoryId, born: Born) -> bool {
-    let named = || {
-        let file = disk.open(layout::REGISTER).ok()??;
-        let bytes = read_all(file.as_ref()).ok()?;
-        memchr::memmem::find(&bytes, born.to_string().as_bytes())
+/// The bases that registered forks name. A fork's first line is registered with it.
+pub(crate) fn bases(disk: &dyn Disk, directory: DirectoryId) -> HashSet<Born> {
+    let files = read(disk, directory).map(|contents| contents.files).unwrap_or_default();
+    let lines = files.into_values().filter_map(|file| file.begins);
+    let base = |line: String| match Head::parse(line.as_bytes()).ok()?.kind {
+        HeadKind::Created(created) => created.base.map(|base| base.born),
+        _ => None,
     };
-    // Few are named at all, so few cost more than a search.
-    named().is_some()
-        && read(disk, directory).is_ok_and(|contents| {
-            let born = format!("\"born\":\"{born}\"");
-            let base = |begins: &str| begins.split_once("\"base\":").is_some_and(|(_, base)| base.contains(&born));
-            contents.files.values().any(|file| file.begins.as_deref().is_some_and(base))
-        })
+    lines.filter_map(base).collect()
 }
 
 impl Register {

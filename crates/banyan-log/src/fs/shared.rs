@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) blobs: Blobs,
     /// Bases that seem unused, and since when, in seconds since 1970.
     pub(crate) aside_bases: Mutex<HashMap<Born, u64>>,
+    /// The bases of forks, by the register when it was first asked.
+    pub(crate) registered_bases: OnceLock<HashSet<Born>>,
     /// Positions before this commit are not resumed from.
     pub(crate) floor: AtomicU64,
     /// The last commit that is safe and visible.
@@ -119,6 +121,7 @@ impl Shared {
             files,
             blobs: Blobs::default(),
             aside_bases: Mutex::default(),
+            registered_bases: OnceLock::new(),
             floor: AtomicU64::new(0),
             head: AtomicU64::new(0),
             opened_at: AtomicU64::new(0),

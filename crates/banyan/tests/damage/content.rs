@@ -61,7 +61,8 @@ fn content(dir: &Path, part: &str) -> Vec<PathBuf> {
 /// Flips a bit wherever these bytes stand in a file.
 fn flip_in(path: &Path, needle: &[u8]) -> usize {
     let mut bytes = std::fs::read(path).unwrap();
-    let found: Vec<usize> = bytes.windows(needle.len()).enumerate().filter(|(_, at)| *at == needle).map(|(at, _)| at).collect();
+    let found: Vec<usize> =
+        bytes.windows(needle.len()).enumerate().filter(|(_, at)| *at == needle).map(|(at, _)| at).collect();
     found.iter().for_each(|at| bytes[at + 3] ^= 4);
     std::fs::write(path, bytes).unwrap();
     found.len()
