@@ -1,7 +1,8 @@
 //! The catalogue: what is noted of every session file, and the questions that it answers.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use banyan_model::{CommitNo, SessionId};
 use rusqlite::OptionalExtension;
@@ -13,6 +14,8 @@ use crate::open::{Opened, building, discard, open_store};
 use crate::overlay::{Change, Overlay, View};
 use crate::rebuild::{Sink, build};
 use crate::row::{FileKey, Row, SeenFile};
+use crate::schema::CHECK_APPLIED;
+use crate::seal::{self, Seal};
 use crate::store::{Home, Store, lock};
 use crate::write;
 
@@ -27,13 +30,16 @@ pub struct Catalogue {
     flush: Mutex<()>,
     /// None until it is built.
     store: RwLock<Option<Store>>,
+    /// Damage was met since it was built.
+    damaged: AtomicBool,
 }
 
 impl Catalogue {
-    /// Opens the catalogue in this file, whose folder must exist.
-    pub fn open(path: &Path) -> Result<Opened, IndexError> {
-        let home = Home::File(path.to_path_buf());
-        Ok(match open_store(path)? {
+    /// Opens the catalogue in this file, whose folder must exist. `owner` names the directory that it is of.
+    pub fn open(path: &Path, owner: &str) -> Result<Opened, IndexError> {
+        let owner = Arc::from(owner);
+        let home = Home::File(path.to_path_buf(), Arc::clone(&owner));
+        Ok(match open_store(path, &owner)? {
             Ok(store) => Opened::Ready(Self::new(home, Some(store))),
             Err(reason) => Opened::Rebuild(Self::new(home, None), reason),
         })
@@ -56,6 +62,7 @@ impl Catalogue {
             overlay: Mutex::default(),
             flush: Mutex::default(),
             store: RwLock::new(store),
+            damaged: AtomicBool::new(false),
         }
     }
 
@@ -106,12 +113,35 @@ impl Catalogue {
         self.with_store(Store::settle)
     }
 
-    /// Flushes and closes. What is noted or asked later fails as if nothing were built.
+    /// Flushes, closes and seals the file; a damaged one is removed. Later calls fail as if nothing were built.
     pub fn close(&self) -> Result<(), IndexError> {
-        self.flush()?;
-        self.with_store(Store::settle)?;
+        let written = self.flush().and_then(|()| self.with_store(Store::settle)).map(drop);
         self.put_store(None);
-        Ok(())
+        match &*self.home.read().unwrap_or_else(PoisonError::into_inner) {
+            Home::File(path, _) if self.is_damaged() => discard(path),
+            Home::File(path, owner) => written.and_then(|()| seal::put(path, owner)),
+            Home::Memory => written,
+        }
+    }
+
+    /// Whether damage was met, so that it must be rebuilt.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Acquire)
+    }
+
+    /// Notes that it does not say what the session files say: it is rebuilt when it is opened next, at the latest.
+    pub fn distrust(&self) {
+        self.damaged.store(true, Ordering::Release);
+    }
+
+    /// What is wrong with the file of a closed catalogue, if that can be told. Changes nothing.
+    pub fn check_file(path: &Path, owner: &str) -> Option<String> {
+        match seal::check(path, owner) {
+            Ok(Seal::Holds | Seal::Absent) => None,
+            Ok(Seal::Broken(reason)) => Some(reason),
+            Ok(Seal::OtherOwner) => Some("it is another directory's".to_owned()),
+            Err(error) => Some(error.to_string()),
+        }
     }
 
     /// Replaces all that the database holds by the rows that `fill` puts; it answers the commit up to which they include
@@ -123,10 +153,11 @@ impl Catalogue {
     ) -> Result<(), E> {
         self.put_store(None);
         let home = self.home.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Home::File(path) = &home {
+        if let Home::File(path, _) = &home {
             discard(path)?;
         }
         let store = build(&home, fill)?;
+        self.damaged.store(false, Ordering::Release);
         self.put_store(Some(store));
         Ok(())
     }
@@ -137,7 +168,7 @@ impl Catalogue {
         let before =
             std::mem::replace(&mut *self.home.write().unwrap_or_else(PoisonError::into_inner), Home::Memory);
         match before {
-            Home::File(path) => discard(&building(&path)).and_then(|()| discard(&path)),
+            Home::File(path, _) => discard(&building(&path)).and_then(|()| discard(&path)),
             Home::Memory => Ok(()),
         }
     }
@@ -267,7 +298,11 @@ impl Catalogue {
         ask: impl FnOnce(&Store) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
-        ask(store.as_ref().ok_or(IndexError::Unbuilt)?)
+        let answer = ask(store.as_ref().ok_or(IndexError::Unbuilt)?);
+        if matches!(answer, Err(IndexError::Damaged { .. })) {
+            self.distrust();
+        }
+        answer
     }
 
     pub(crate) fn overlay(&self) -> &Mutex<Overlay> {
@@ -291,6 +326,7 @@ impl Catalogue {
                 if let Some(commit) = commit {
                     tx.prepare_cached("UPDATE mark SET value = max(value, ?1) WHERE name = 'applied'")?
                         .execute([commit.get().cast_signed()])?;
+                    tx.prepare_cached(CHECK_APPLIED)?.execute(())?;
                 }
                 Ok(())
             });

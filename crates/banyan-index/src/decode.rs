@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use banyan_model::{CommitNo, Object, SessionId, SessionMeta, SessionStatus};
 use rusqlite::Row as SqlRow;
+use rusqlite::types::ValueRef;
 
 use crate::error::IndexError;
 use crate::row::{FileKey, MetadataTrust, Row, SeenFile, SessionFile, Standing};
+use crate::seal::{Placed, RowSum};
 
 /// The columns of [`row`], in its order; those of [`meta`] come first.
 pub(crate) const ROW: &str = "id, title, description, status, status_reason, message_count, forked_from, created_at, \
@@ -19,6 +21,38 @@ pub(crate) const FILE_NUMBERS: &str = "SELECT num FROM session WHERE id = ?1 AND
 
 /// The columns of [`seen_file`], in its order.
 pub(crate) const SEEN_FILE: &str = "coalesce(stem, id), id, born, hidden, length, modified, commit_no";
+
+/// The columns that a row's checksum covers, in its order.
+pub(crate) const SUMMED: &str = "id, born, hidden, status, created_at, updated_at, message_count, commit_no, length, \
+                                 modified, stem, base_id, base_born, pairs, signature, title, description, \
+                                 status_reason, forked_from, metadata";
+
+/// The checksum that a row should have, from the columns [`SUMMED`], of which the first is the `first` one.
+pub(crate) fn row_sum(row: &SqlRow<'_>, first: usize) -> Result<i64, IndexError> {
+    let mut sum = RowSum::default();
+    for column in first..first + 20 {
+        match row.get_ref(column)? {
+            ValueRef::Null => sum.bytes(None),
+            ValueRef::Integer(number) => sum.number(number),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => sum.bytes(Some(bytes)),
+            ValueRef::Real(_) => return Err(IndexError::damaged("a row has a number of another kind")),
+        };
+    }
+    Ok(sum.get())
+}
+
+/// Where a row's session stands in the orders, from the same columns.
+pub(crate) fn placed<'a>(row: &'a SqlRow<'_>, first: usize) -> Result<Placed<'a>, IndexError> {
+    Ok(Placed {
+        id: row.get_ref(first)?.as_str()?,
+        hidden: row.get(first + 2)?,
+        status: row.get(first + 3)?,
+        created_at: row.get(first + 4)?,
+        updated_at: row.get(first + 5)?,
+        pairs: row.get_ref(first + 13)?.as_blob()?.as_chunks().0.to_vec(),
+        signature: row.get(first + 14)?,
+    })
+}
 
 /// Reads the metadata record from the first ten columns.
 pub(crate) fn meta(row: &SqlRow<'_>) -> Result<SessionMeta, IndexError> {

@@ -17,6 +17,7 @@ mod overlay;
 mod rebuild;
 mod row;
 mod schema;
+mod seal;
 mod store;
 mod tags;
 mod walk;

@@ -5,12 +5,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
 use crate::catalogue::Catalogue;
 use crate::error::IndexError;
 use crate::schema::{self, APPLICATION_ID, VERSION};
-use crate::store::Store;
+use crate::seal::{self, Seal};
+use crate::store::{Owner, Store};
 
 /// A catalogue that was opened, and whether it can be read at once.
 pub enum Opened {
@@ -29,6 +30,8 @@ pub enum RebuildReason {
     Foreign,
     /// The file had the form of another version of this program. It was removed.
     OtherVersion(i32),
+    /// The file was of another directory. It was removed.
+    OtherDirectory,
     /// The file was damaged; the text says how. It was removed.
     Damaged(String),
 }
@@ -39,13 +42,14 @@ impl fmt::Display for RebuildReason {
             Self::Missing => f.write_str("there was none"),
             Self::Foreign => f.write_str("the file in its place was something else and was moved aside"),
             Self::OtherVersion(found) => write!(f, "it had the form of version {found}, and this is {VERSION}"),
+            Self::OtherDirectory => f.write_str("it was another directory's"),
             Self::Damaged(detail) => write!(f, "it was damaged: {detail}"),
         }
     }
 }
 
 /// Opens the store of a file, or says why it must be rebuilt; then no file is left.
-pub(crate) fn open_store(path: &Path) -> Result<Result<Store, RebuildReason>, IndexError> {
+pub(crate) fn open_store(path: &Path, owner: &Owner) -> Result<Result<Store, RebuildReason>, IndexError> {
     discard(&building(path))?;
     let found = match fs::metadata(path) {
         Ok(found) => found,
@@ -58,8 +62,8 @@ pub(crate) fn open_store(path: &Path) -> Result<Result<Store, RebuildReason>, In
     let reason = if found.len() == 0 {
         RebuildReason::Damaged("the file is empty".to_owned())
     } else {
-        match examine(path) {
-            Ok(None) => return Store::open(path).map(Ok),
+        match examine(path, owner) {
+            Ok(None) => return Store::open(path, owner).map(Ok),
             Ok(Some(reason)) => reason,
             Err(IndexError::Damaged { detail }) => RebuildReason::Damaged(detail),
             Err(error) => return Err(error),
@@ -79,7 +83,7 @@ pub(crate) fn building(path: &Path) -> PathBuf {
 
 /// Removes a database's file and what belongs to it. No connection to it may be open.
 pub(crate) fn discard(path: &Path) -> Result<(), IndexError> {
-    for end in ["", "-wal", "-shm", "-journal"] {
+    for end in ["", "-wal", "-shm", "-journal", ".sealed"] {
         let file = with_end(path, end);
         match fs::remove_file(&file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -105,8 +109,9 @@ fn move_aside(path: &Path) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Looks at the header and at each table.
-fn examine(path: &Path) -> Result<Option<RebuildReason>, IndexError> {
+/// Checks the header and the tables, and that nothing changed since the file was closed or, if it was not, every row.
+fn examine(path: &Path, owner: &Owner) -> Result<Option<RebuildReason>, IndexError> {
+    let seal = seal::take(path, owner)?;
     if !starts_like_a_database(path)? {
         return Ok(Some(RebuildReason::Foreign));
     }
@@ -130,7 +135,18 @@ fn examine(path: &Path) -> Result<Option<RebuildReason>, IndexError> {
             error => IndexError::damaged(error.to_string()),
         })?;
     }
-    Ok(None)
+    match seal {
+        Seal::Holds => Ok(None),
+        Seal::Broken(reason) => Ok(Some(RebuildReason::Damaged(reason))),
+        Seal::OtherOwner => Ok(Some(RebuildReason::OtherDirectory)),
+        Seal::Absent => {
+            let owned = conn.query_row("SELECT value FROM state WHERE name = 'owner'", (), |row| row.get(0));
+            if owned.optional()?.is_none_or(|found: String| *found != **owner) {
+                return Ok(Some(RebuildReason::OtherDirectory));
+            }
+            Ok(seal::examine(&conn)?.map(RebuildReason::Damaged))
+        }
+    }
 }
 
 fn starts_like_a_database(path: &Path) -> Result<bool, IndexError> {
@@ -147,7 +163,7 @@ fn number(conn: &Connection, pragma: &str) -> Result<i32, IndexError> {
     Ok(conn.pragma_query_value(None, pragma, |row| row.get(0))?)
 }
 
-fn with_end(path: &Path, end: &str) -> PathBuf {
+pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)

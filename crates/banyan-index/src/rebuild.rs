@@ -48,7 +48,7 @@ pub(crate) fn build<E: From<IndexError>>(
     fill: impl FnOnce(&mut Sink) -> Result<CommitNo, E>,
 ) -> Result<Store, E> {
     let conn = match home {
-        Home::File(path) => {
+        Home::File(path, _) => {
             discard(&building(path))?;
             schema::builder(&building(path))?
         }
@@ -57,19 +57,19 @@ pub(crate) fn build<E: From<IndexError>>(
     conn.execute_batch("BEGIN").map_err(IndexError::from)?;
     let mut sink = Sink { conn, rows: 0, most_pairs: 0 };
     let applied = fill(&mut sink)?;
-    complete(&sink, applied)?;
+    complete(&sink, applied, home)?;
     let conn = sink.conn;
     Ok(match home {
-        Home::File(path) => {
+        Home::File(path, owner) => {
             drop(conn);
             publish(path)?;
-            Store::open(path)?
+            Store::open(path, owner)?
         }
         Home::Memory => Store::in_memory(conn),
     })
 }
 
-fn complete(sink: &Sink, applied: CommitNo) -> Result<(), IndexError> {
+fn complete(sink: &Sink, applied: CommitNo, home: &Home) -> Result<(), IndexError> {
     let conn = &sink.conn;
     fill_order(sink, "by_updated", "updated_at", "1 << status")?;
     fill_order(sink, "by_created", "created_at", &ANY_STATUS.to_string())?;
@@ -78,6 +78,10 @@ fn complete(sink: &Sink, applied: CommitNo) -> Result<(), IndexError> {
     conn.prepare_cached(count)?.execute(())?;
     let apply = "UPDATE mark SET value = ?1 WHERE name = 'applied'";
     conn.prepare_cached(apply)?.execute([applied.get().cast_signed()])?;
+    conn.prepare_cached(schema::CHECK_APPLIED)?.execute(())?;
+    if let Home::File(_, owner) = home {
+        conn.prepare_cached("INSERT OR REPLACE INTO state VALUES ('owner', ?1)")?.execute([owner.as_ref()])?;
+    }
     conn.execute_batch("COMMIT")?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::error::IndexError;
 pub(crate) const APPLICATION_ID: i32 = 0x426e_796e;
 
 /// The form of the tables. Another number means another form, which is rebuilt and never converted.
-pub(crate) const VERSION: i32 = 1;
+pub(crate) const VERSION: i32 = 2;
 
 /// The tables that hold rows.
 pub(crate) const TABLES: &str = "
@@ -39,7 +39,8 @@ CREATE TABLE session (
     description TEXT NOT NULL,
     status_reason TEXT,
     forked_from TEXT,
-    metadata TEXT           -- JSON
+    metadata TEXT,          -- JSON
+    sum INTEGER NOT NULL    -- CRC-32C over the other columns, apart from num
 ) STRICT;
 CREATE TABLE by_updated (
     tag BLOB, at INTEGER, id TEXT, num INTEGER NOT NULL, signature INTEGER NOT NULL,
@@ -53,7 +54,7 @@ CREATE TABLE blob_use (hash BLOB, num INTEGER, PRIMARY KEY (hash, num)) WITHOUT 
 CREATE TABLE orphan (hash BLOB PRIMARY KEY) WITHOUT ROWID, STRICT;
 CREATE TABLE mark (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID, STRICT;
-INSERT INTO mark VALUES ('applied', 0), ('sessions', 0), ('synced', 0);
+INSERT INTO mark VALUES ('applied', 0), ('applied_check', -1), ('sessions', 0), ('synced', 0);
 ";
 
 /// The indexes, apart from the tables because a rebuild makes them last. A database in memory that is used again has them.
@@ -65,7 +66,7 @@ CREATE INDEX IF NOT EXISTS blob_use_by_file ON blob_use (num, hash);
 ";
 
 /// Takes everything out of the tables.
-const EMPTY: [&str; 7] = [
+const EMPTY: [&str; 8] = [
     "DELETE FROM session",
     "DELETE FROM by_updated",
     "DELETE FROM by_created",
@@ -73,11 +74,12 @@ const EMPTY: [&str; 7] = [
     "DELETE FROM orphan",
     "DELETE FROM state",
     "UPDATE mark SET value = 0",
+    "UPDATE mark SET value = -1 WHERE name = 'applied_check'",
 ];
 
 /// Reads one row of each table, so that a file without one of them is known at once.
 pub(crate) const PROBES: [&str; 5] = [
-    "SELECT num, id, pairs, metadata FROM session LIMIT 1",
+    "SELECT num, id, pairs, metadata, sum FROM session LIMIT 1",
     "SELECT tag, at, id, num, signature FROM by_updated LIMIT 1",
     "SELECT tag, at, id, num, signature FROM by_created LIMIT 1",
     "SELECT hash, num FROM blob_use LIMIT 1",
@@ -90,6 +92,10 @@ const READER_CACHE_KIB: i32 = 8 * 1024;
 /// The write-ahead log is folded into the database when it has this many pages (8 MiB). Rarely, because it
 /// writes each page once however often it was changed meanwhile, and waits for the disk.
 const CHECKPOINT_PAGES: i32 = 2 * 1024;
+
+/// Keeps the complement of the mark `applied`, so that damage of either is known.
+pub(crate) const CHECK_APPLIED: &str =
+    "UPDATE mark SET value = (SELECT ~value FROM mark WHERE name = 'applied') WHERE name = 'applied_check'";
 
 /// Room for every shape of walk beside the fixed statements.
 const STATEMENTS: usize = 128;

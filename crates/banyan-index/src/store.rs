@@ -14,11 +14,14 @@ const MOST_IDLE: usize = 4;
 /// Where the catalogue lives.
 #[derive(Clone, Debug)]
 pub(crate) enum Home {
-    /// In this file.
-    File(PathBuf),
+    /// In this file, of this directory.
+    File(PathBuf, Owner),
     /// Nowhere but in this process.
     Memory,
 }
+
+/// What names the directory that a catalogue belongs to.
+pub(crate) type Owner = Arc<str>;
 
 /// An open, complete database.
 pub(crate) struct Store {
@@ -29,8 +32,8 @@ pub(crate) struct Store {
 
 impl Store {
     /// Opens an existing file.
-    pub(crate) fn open(path: &Path) -> Result<Self, IndexError> {
-        Ok(Self::new(Home::File(path.to_path_buf()), schema::writer(path)?))
+    pub(crate) fn open(path: &Path, owner: &Owner) -> Result<Self, IndexError> {
+        Ok(Self::new(Home::File(path.to_path_buf(), Arc::clone(owner)), schema::writer(path)?))
     }
 
     /// Takes over a complete database that no file holds.
@@ -59,7 +62,7 @@ impl Store {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
-        let Home::File(path) = &self.home else {
+        let Home::File(path, _) = &self.home else {
             return work(&lock(&self.writer));
         };
         let idle = lock(&self.idle).pop();

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::error::IndexError;
 use crate::overlay::{Change, Changes};
 use crate::row::{Row, Standing};
+use crate::seal::RowSum;
 use crate::tags::{ANY_STATUS, Labels, status_bit, status_number, status_tag};
 
 /// Applies all changes within the transaction of the caller.
@@ -34,6 +35,17 @@ pub(crate) fn store(tx: &Connection, num: Option<i64>, row: &Row, labels: &Label
     let id = file.key.session_id.as_str();
     let metadata = meta.metadata.as_ref().map(serde_json::to_string).transpose();
     let metadata = metadata.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let stem = Some(file.stem.as_str()).filter(|stem| *stem != id);
+    let mut sum = RowSum::default();
+    sum.text(Some(id)).text(Some(&file.key.born)).number(i64::from(row.standing == Standing::Retained));
+    sum.number(status_number(meta.status)).number(meta.created_at).number(meta.updated_at);
+    sum.number(meta.message_count.cast_signed()).number(row.commit.get().cast_signed());
+    sum.number(row.length.cast_signed()).number(row.modified.cast_signed()).text(stem);
+    sum.text(file.base.as_ref().map(|base| base.session_id.as_str()));
+    sum.text(file.base.as_ref().map(|base| base.born.as_str()));
+    sum.bytes(Some(labels.pairs.as_flattened())).number(labels.signature);
+    sum.text(Some(&meta.title)).text(Some(&meta.description)).text(meta.status_reason.as_deref());
+    sum.text(meta.forked_from.as_ref().map(SessionId::as_str)).text(metadata.as_deref());
     let stored = params![
         num,
         id,
@@ -46,7 +58,7 @@ pub(crate) fn store(tx: &Connection, num: Option<i64>, row: &Row, labels: &Label
         row.commit.get().cast_signed(),
         row.length.cast_signed(),
         row.modified.cast_signed(),
-        Some(file.stem.as_str()).filter(|stem| *stem != id),
+        stem,
         file.base.as_ref().map(|base| base.session_id.as_str()),
         file.base.as_ref().map(|base| base.born.as_str()),
         labels.pairs.as_flattened(),
@@ -56,15 +68,16 @@ pub(crate) fn store(tx: &Connection, num: Option<i64>, row: &Row, labels: &Label
         meta.status_reason,
         meta.forked_from.as_ref().map(SessionId::as_str),
         metadata,
+        sum.get(),
     ];
     tx.prepare_cached(
         "INSERT INTO session (num, id, born, hidden, status, created_at, updated_at, message_count, commit_no, length, \
-         modified, stem, base_id, base_born, pairs, signature, title, description, status_reason, forked_from, metadata) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21) \
+         modified, stem, base_id, base_born, pairs, signature, title, description, status_reason, forked_from, metadata, sum) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22) \
          ON CONFLICT (num) DO UPDATE SET hidden = ?4, status = ?5, created_at = ?6, updated_at = ?7, \
          message_count = ?8, commit_no = ?9, length = ?10, modified = ?11, stem = ?12, base_id = ?13, \
          base_born = ?14, pairs = ?15, signature = ?16, title = ?17, description = ?18, status_reason = ?19, \
-         forked_from = ?20, metadata = ?21",
+         forked_from = ?20, metadata = ?21, sum = ?22",
     )?
     .execute(stored)?;
     Ok(num.unwrap_or_else(|| tx.last_insert_rowid()))

@@ -12,6 +12,8 @@ mod session_log;
 
 pub use commit::{Answer, Commit, Committed, Done, Growth, Piece, Removal, Write, WriteDone, Written};
 pub use error::LogError;
+/// The session that a first line is of.
+pub use fs::session_named_in;
 pub use fs::{
     ClearedLog, DirectoryId, Durability, FileDamage, FsLog, LostCommits, NotADirectoryId, Options, Recovered,
     RegisteredFile, Room, first_line_sum, inspect, restored,

@@ -52,8 +52,15 @@ pub trait SessionLog: Send + Sync + 'static {
     /// The same for content that is too much to be held: its hash is known, and checked while it is written.
     fn put_blob_from(&self, hash: &str, content: &mut dyn io::Read) -> Result<(), LogError>;
 
-    /// Says that the commit which put the blob is over, one way or the other.
+    /// Notes that a commit uses a blob.
+    fn keep_blob(&self, hash: &str);
+
+    /// Ends the need for a blob of the call that put it.
     fn unpin_blob(&self, hash: &str);
+
+    /// Ends it for a call that committed nothing. Content that it stored first is removed; other content goes aside, as
+    /// with [`set_blob_aside`](Self::set_blob_aside).
+    fn forget_blob(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError>;
 
     /// Content by its hash; `None` when it is not there or is not what its hash says.
     fn get_blob(&self, hash: &str) -> Result<Option<Vec<u8>>, LogError>;
@@ -61,8 +68,9 @@ pub trait SessionLog: Send + Sync + 'static {
     /// The same piece by piece. Whoever reads it to its end compares the hash.
     fn open_blob(&self, hash: &str) -> Result<Option<Box<dyn io::Read + Send>>, LogError>;
 
-    /// Removes content unless it is pinned or, asked while it cannot be pinned, `unused` says no.
-    fn remove_blob(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError>;
+    /// Moves content aside unless it is pinned or, checked while it cannot be pinned, `unused` returns false. It is found
+    /// there, and put back, by [`get_blob`](Self::get_blob) and [`open_blob`](Self::open_blob).
+    fn set_blob_aside(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError>;
 
     /// Makes everything acknowledged so far durable, whatever the durability chosen.
     fn flush(&self) -> Result<(), LogError>;

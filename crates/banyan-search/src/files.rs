@@ -54,13 +54,15 @@ impl Directory for Files {
     }
 
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
-        self.mapped.atomic_read(path)
+        let bytes = self.mapped.atomic_read(path)?;
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is not as it was written");
+        without_sum(&bytes).ok_or_else(|| OpenReadError::wrap_io_error(damaged(), path.to_owned()))
     }
 
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
         let to = self.root.join(path);
         let beside = to.with_extension("new");
-        self.room.note(write_private(&beside, data))?;
+        self.room.note(write_private(&beside, &with_sum(data)))?;
         fs::rename(beside, to)
     }
 
@@ -110,6 +112,18 @@ struct Unflushed {
 
 /// How many bytes are granted at a time.
 const GRANT: u64 = 256 << 10;
+/// What begins the files that say what the index is made of: their checksum, and a line feed.
+const SUM: usize = 9;
+
+fn with_sum(data: &[u8]) -> Vec<u8> {
+    [format!("{:08x}\n", crc32c::crc32c(data)).as_bytes(), data].concat()
+}
+
+/// The content of such a file, if it is as it was written.
+fn without_sum(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (sum, data) = bytes.split_at_checked(SUM)?;
+    (sum == format!("{:08x}\n", crc32c::crc32c(data)).as_bytes()).then(|| data.to_vec())
+}
 
 impl Write for Unflushed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

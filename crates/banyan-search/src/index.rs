@@ -29,6 +29,7 @@ pub struct SearchIndex {
     pub(crate) fields: Fields,
     root: Option<PathBuf>,
     room: Room,
+    owner: String,
 }
 
 /// How far an index has come.
@@ -46,6 +47,8 @@ pub struct Progress {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Payload {
     pub(crate) version: u32,
+    /// What names the directory that the index is of.
+    pub(crate) owner: String,
     #[serde(flatten)]
     pub(crate) progress: Progress,
 }
@@ -61,10 +64,11 @@ pub struct Opened {
 }
 
 impl SearchIndex {
-    /// Opens the index in a directory. One that is missing, foreign, damaged or of another version is made anew, empty.
-    pub fn open(root: &Path, room: &Room) -> Result<Opened, SearchError> {
+    /// Opens the index in a directory; `owner` names the data directory. One that is missing, foreign, another owner's, damaged
+    /// or of another version is made anew, empty.
+    pub fn open(root: &Path, owner: &str, room: &Room) -> Result<Opened, SearchError> {
         create_private_dir(root).map_err(SearchError::io("making", root))?;
-        let replaced = match Self::open_existing(root, room) {
+        let replaced = match Self::open_existing(root, owner, room) {
             Ok(Some((index, progress))) => return Ok(Opened { index, progress: Some(progress), replaced: None }),
             Ok(None) => None,
             // It is as it was, and opened when there is room.
@@ -74,16 +78,16 @@ impl SearchIndex {
         fs::remove_dir_all(root).map_err(SearchError::io("clearing", root))?;
         create_private_dir(root).map_err(SearchError::io("making", root))?;
         let made = Index::create(Files::open(root, room)?, schema().0, IndexSettings::default())?;
-        Ok(Opened { index: Self::on(made, Some(root.to_owned()), room)?, progress: None, replaced })
+        Ok(Opened { index: Self::on(made, Some(root.to_owned()), owner, room)?, progress: None, replaced })
     }
 
     /// An index in memory, which ends with the process.
     pub fn in_memory() -> Result<Self, SearchError> {
         let made = Index::create(RamDirectory::create(), schema().0, IndexSettings::default())?;
-        Self::on(made, None, &Room::default())
+        Self::on(made, None, "", &Room::default())
     }
 
-    fn open_existing(root: &Path, room: &Room) -> Result<Option<(Self, Progress)>, SearchError> {
+    fn open_existing(root: &Path, owner: &str, room: &Room) -> Result<Option<(Self, Progress)>, SearchError> {
         let files = Files::open(root, room)?;
         if !Index::exists(&files).map_err(tantivy::TantivyError::from)? {
             return Ok(None);
@@ -95,19 +99,23 @@ impl SearchIndex {
         }
         // Whoever made it ended before anything was in it, as a short command does.
         let Some(payload) = index.load_metas()?.payload else { return Ok(None) };
-        let Ok(Payload { version: VERSION, progress }) = serde_json::from_str(&payload) else {
+        let Ok(Payload { version: VERSION, owner: named, progress }) = serde_json::from_str(&payload) else {
             return Err(SearchError::Damaged("it is of another version".to_owned()));
         };
+        if named != owner {
+            return Err(SearchError::Damaged("it is another directory's".to_owned()));
+        }
         if !sealed && let Some(file) = index.validate_checksum()?.iter().next() {
             return Err(SearchError::Damaged(format!("{} is not as it was written", file.display())));
         }
-        Ok(Some((Self::on(index, Some(root.to_owned()), room)?, progress)))
+        Ok(Some((Self::on(index, Some(root.to_owned()), owner, room)?, progress)))
     }
 
-    fn on(index: Index, root: Option<PathBuf>, room: &Room) -> Result<Self, SearchError> {
+    fn on(index: Index, root: Option<PathBuf>, owner: &str, room: &Room) -> Result<Self, SearchError> {
         index.tokenizers().register(WORDS, WordTokenizer);
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        Ok(Self { index, reader, fields: schema().1, root, room: room.clone() })
+        let (owner, room) = (owner.to_owned(), room.clone());
+        Ok(Self { index, reader, fields: schema().1, root, owner, room })
     }
 
     /// The one who writes to the index. Its threads run behind all others, and share no lock with them.
@@ -118,7 +126,7 @@ impl SearchIndex {
         usual.set_del_docs_ratio_before_merge(0.3);
         writer.set_merge_policy(Box::new(Merging { usual, room: self.room.clone(), root: self.root.clone() }));
         let progress = progress.unwrap_or(Progress { position: CommitNo(0), complete: false, next: 0 });
-        Ok(Writer { writer, fields: self.fields, progress, root: self.root.clone() })
+        Ok(Writer { writer, fields: self.fields, progress, root: self.root.clone(), owner: self.owner.clone() })
     }
 
     /// Removes files that a step left which could not be finished. Nobody writes to the index meanwhile.
@@ -221,10 +229,10 @@ mod tests {
     #[test]
     fn an_index_that_nothing_was_put_into_is_no_damage_and_one_of_another_version_is() {
         let dir = tempfile::tempdir().unwrap();
-        let made = SearchIndex::open(dir.path(), &Room::default()).unwrap();
+        let made = SearchIndex::open(dir.path(), "owner", &Room::default()).unwrap();
         assert_eq!((made.progress, made.replaced), (None, None));
         drop(made.index);
-        let again = SearchIndex::open(dir.path(), &Room::default()).unwrap();
+        let again = SearchIndex::open(dir.path(), "owner", &Room::default()).unwrap();
         assert_eq!((again.progress, again.replaced), (None, None));
         let mut writer: IndexWriter = again.index.index.writer_with_num_threads(1, WRITER_BYTES).unwrap();
         let mut commit = writer.prepare_commit().unwrap();
@@ -232,7 +240,7 @@ mod tests {
         commit.commit().unwrap();
         drop((writer, again.index));
         assert!(
-            SearchIndex::open(dir.path(), &Room::default())
+            SearchIndex::open(dir.path(), "owner", &Room::default())
                 .unwrap()
                 .replaced
                 .is_some_and(|why| why.contains("another version"))

@@ -35,6 +35,7 @@ pub struct Writer {
     pub(crate) fields: Fields,
     pub(crate) progress: Progress,
     pub(crate) root: Option<PathBuf>,
+    pub(crate) owner: String,
 }
 
 impl Writer {
@@ -109,7 +110,7 @@ impl Writer {
     /// Makes everything so far one step: an index that is opened again is as before it, or as after it.
     pub fn commit(&mut self, position: CommitNo, complete: bool) -> Result<(), SearchError> {
         self.progress = Progress { position, complete, ..self.progress };
-        let payload = Payload { version: VERSION, progress: self.progress };
+        let payload = Payload { version: VERSION, owner: self.owner.clone(), progress: self.progress };
         let payload = serde_json::to_string(&payload).map_err(|error| SearchError::Damaged(error.to_string()))?;
         // A commit starts new threads in place of those that wrote.
         in_background(|| {

@@ -416,7 +416,9 @@ impl Store {
             Record::Attached(attached) => Some(&attached.blob),
             _ => None,
         });
-        let blobs = change.blobs.iter().chain(attached).filter_map(|hash| blake3::Hash::from_hex(hash).ok());
+        let blobs = change.blobs.iter().chain(attached);
+        let blobs = blobs.inspect(|hash| self.log.keep_blob(hash));
+        let blobs = blobs.filter_map(|hash| blake3::Hash::from_hex(hash).ok());
         self.catalogue.note(Row {
             file,
             standing: Standing::Listed,

@@ -38,6 +38,10 @@ pub struct Purged {
     pub search_segments: u64,
     /// The bytes that they had.
     pub search_bytes: u64,
+    /// Content and records of deleted sessions that were kept, and that no session uses.
+    pub content: u64,
+    /// Their bytes.
+    pub content_bytes: u64,
     /// What may still hold bytes of deleted sessions.
     pub not_reached: Vec<NotReached>,
 }
@@ -152,10 +156,25 @@ impl Store {
 
     fn purge(&self) -> Result<Purged, Error> {
         let ClearedLog { segments, bytes } = self.log.clear_log()?;
-        let mut purged = Purged { log_segments: segments, log_bytes: bytes, ..Purged::default() };
+        self.set_unused_aside()?;
+        let swept = self.sweep(Duration::ZERO)?;
+        let mut purged = Purged {
+            log_segments: segments,
+            log_bytes: bytes,
+            content: swept.removed.len() as u64,
+            content_bytes: swept.bytes,
+            ..Purged::default()
+        };
         let mut not_reached = |path: &str, reason: String| {
             purged.not_reached.push(NotReached { path: path.to_owned(), reason });
         };
+        if !swept.is_complete() {
+            let reason = format!(
+                "content is removed only when all session files can be read: {}; see `banyan verify`",
+                swept.unreadable.join("; ")
+            );
+            not_reached(".banyan/aside", reason);
+        }
         if !self.erase_rows()? {
             not_reached(
                 ".banyan/index/catalogue.sqlite-wal",

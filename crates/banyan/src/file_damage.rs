@@ -124,6 +124,14 @@ impl Store {
         }
     }
 
+    /// Reads a session that a caller wants. One whose file cannot be read is closed.
+    pub(crate) fn read_or_refuse(&self, id: &SessionId) -> Result<Option<Read>, Error> {
+        self.read(At::Live(id), id).map_err(|error| {
+            self.log.close_unreadable(id, error.message.clone());
+            Error::storage(format!("session `{id}` cannot be read: {}", error.message))
+        })
+    }
+
     /// Fails for a session of which nothing can be read and whose file is damaged, so that it is not taken for a new one.
     pub(crate) fn refuse_damaged_file(&self, id: &SessionId) -> Result<(), Error> {
         match self.damage_of(id, None) {

@@ -4,8 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use banyan_index::{Catalogue, FileKey, IndexError};
-use banyan_log::SessionLog;
+use banyan_index::{Catalogue, IndexError};
 
 use crate::space::SpaceLevel;
 use crate::store::Store;
@@ -58,51 +57,19 @@ impl Store {
             answer => answer,
         }
     }
-
-    /// Removes blobs that no session uses any more.
-    pub(crate) fn collect_garbage(&self) {
-        const AT_ONCE: usize = 256;
-        if self.holds.is_any() {
-            return;
-        }
-        while let Ok(orphans) = self.catalogue.orphans(AT_ONCE) {
-            if orphans.is_empty() {
-                return;
-            }
-            let gone = |hash: &&blake3::Hash| {
-                let unused = || self.catalogue.blob_users(hash).is_ok_and(|users| users == 0);
-                self.log.remove_blob(&hash.to_hex(), &unused).is_ok()
-            };
-            let removed: Vec<_> = orphans.iter().filter(gone).copied().collect();
-            // What could not be removed now is tried again when the store is opened next.
-            if self.catalogue.collected(&removed).is_err() || removed.len() < orphans.len() {
-                return;
-            }
-        }
-    }
-
-    /// Lets go of a deleted session's records once no fork reads them, and of its own base in turn.
-    pub(crate) fn release_bases(&self, mut base: Option<FileKey>) {
-        while let Some(key) = base {
-            base = None;
-            if self.holds.defer(&key) {
-                return;
-            }
-            let Ok(born) = key.born.parse() else { return };
-            let unused = self.catalogue.forks(&key).is_ok_and(|forks| forks.is_empty());
-            if unused && self.log.is_retained(born) {
-                base = self.catalogue.file(&key).ok().flatten().and_then(|row| row.file.base.clone());
-                self.catalogue.release(&key);
-                let _ = self.log.release(born);
-            }
-        }
-    }
 }
 
 fn keep_house(store: &Weak<Store>, errands: &Errands) {
+    let mut swept = None;
     while errands.pause() {
         let Some(store) = store.upgrade() else { return };
         store.watch_space();
+        swept = store.sweep_if_due(swept);
+        store.distrust_after_return();
+        if store.catalogue.is_damaged() {
+            // What fails is tried again, and calls are refused until then.
+            let _ = store.rebuild_damaged();
+        }
         if store.catalogue.pending() > 0 && store.space.level() != SpaceLevel::Full {
             // A catalogue that cannot be written now is still right in memory.
             let _ = store.catalogue.flush();

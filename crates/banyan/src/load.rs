@@ -84,7 +84,7 @@ impl Store {
         let from_image = image.is_some();
         let read = match image {
             Some(read) => Some(read),
-            None => self.read(at, &session.id)?,
+            None => self.read_or_refuse(&session.id)?,
         };
         self.compare_if_strange(&session.id, read.as_ref())?;
         let Some(read) = read else {
@@ -159,9 +159,13 @@ impl Store {
         let mut first_line = None;
         // Up to here the register had the lines.
         let mut known_through = 0;
+        let is_live = matches!(at, At::Live(_));
         let mut apply = |number: u64, offset: u64, line: &[u8]| {
             if line.iter().all(u8::is_ascii_whitespace) {
                 return;
+            }
+            if offset == 0 && is_live {
+                trouble = refuse_other_session(id, line);
             }
             let state = state.get_or_insert_with(|| match base_in(line) {
                 Some(base) => match self.fork_of(id, &base) {
@@ -191,7 +195,6 @@ impl Store {
             };
             faults.extend(found.into_iter().map(|fault| (number, fault.to_string())));
         };
-        let is_live = matches!(at, At::Live(_));
         let scanned = self.log.scan(at, from, &mut |offset, line| {
             number += 1;
             if offset == 0
@@ -288,6 +291,17 @@ impl Store {
 
 /// What the lines of session-manager begin with.
 const LEGACY_LINE: &[u8] = b"{\"type\"";
+/// Fails for the first line of another session's file: files were exchanged, or one was copied over another.
+fn refuse_other_session(id: &SessionId, line: &[u8]) -> Result<(), Error> {
+    // What a damaged line says may be damaged itself.
+    let named = Head::parse(line).ok().and_then(|_| banyan_log::session_named_in(line));
+    match named.filter(|named| named != id) {
+        Some(named) => Err(Error::storage(format!(
+            "its records are of session `{named}`; put the file of session `{id}` back in its place"
+        ))),
+        None => Ok(()),
+    }
+}
 
 /// A line of forks that is longer than this is taken to be damaged.
 const MOST_BASES: usize = 100_000;

@@ -185,7 +185,10 @@ impl Store {
         let (session, born, base, exists, tombstone) = found;
         let key = FileKey { session_id: session.clone(), born: born.to_string() };
         let permit = self.holds.begin_removal();
-        let keep_for_forks = permit.is_held() || !self.with_reserve(|catalogue| catalogue.forks(&key))?.is_empty();
+        // The catalogue is derived, so it is not believed that there is none.
+        let keep_for_forks = permit.is_held()
+            || !self.with_reserve(|catalogue| catalogue.forks(&key))?.is_empty()
+            || self.log.has_registered_fork(born);
         let blobs = match keep_for_forks {
             true => Vec::new(),
             false => self.with_reserve(|catalogue| catalogue.blobs_of(&key))?,
@@ -197,7 +200,7 @@ impl Store {
         let removal = Removal { session, born, tombstone, keep_for_forks, blobs };
         let held = self.commit_removal(held, removal, end).await?;
         drop(permit);
-        self.release_bases(base);
+        self.release_base(base);
         if has_blobs {
             self.collect_garbage();
         }

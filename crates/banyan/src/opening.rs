@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use banyan_index::{Catalogue, IndexError, Opened};
+use banyan_index::{Catalogue, IndexError, Opened, RebuildReason};
 use banyan_log::disk::{Disk, MemDisk, OsDisk, private};
 use banyan_log::{FsLog, LogError, Recovered, SessionLog};
 use banyan_model::Error;
@@ -36,7 +36,7 @@ pub enum OpenError {
 }
 
 /// Where the catalogue is, within a data directory.
-const CATALOGUE: &str = ".banyan/index/catalogue.sqlite";
+pub(crate) const CATALOGUE: &str = ".banyan/index/catalogue.sqlite";
 
 /// Where the search index is, beside the catalogue.
 const SEARCH: &str = "search";
@@ -57,18 +57,10 @@ impl Banyan {
     pub fn open_on(disk: Arc<dyn Disk>, catalogue: Option<&Path>, options: Options) -> Result<Self, OpenError> {
         let log_options = banyan_log::Options { durability: options.durability, ..options.log.clone() };
         let (log, recovered) = FsLog::open(disk, log_options)?;
-        if let Some(dir) = catalogue.and_then(Path::parent) {
-            private::create_dir_all(dir).map_err(|error| LogError::Io {
-                doing: format!("making {}", dir.display()),
-                cause: error.to_string(),
-            })?;
-        }
         let index_dir = catalogue.and_then(Path::parent);
-        let (catalogue, rebuild) = match catalogue.map(Catalogue::open) {
-            Some(Ok(Opened::Ready(catalogue))) => (catalogue, false),
-            Some(Ok(Opened::Rebuild(catalogue, _))) => (catalogue, true),
-            Some(Err(IndexError::Full { .. })) | None => (Catalogue::unbuilt_in_memory(), true),
-            Some(Err(error)) => return Err(error.into()),
+        let (catalogue, rebuild) = match catalogue {
+            Some(path) => open_catalogue(path, &log),
+            None => (Catalogue::unbuilt_in_memory(), Some(None)),
         };
         let home = match index_dir {
             _ if !options.log.background || options.search == SearchIndexing::Off => Home::Nowhere,
@@ -81,11 +73,44 @@ impl Banyan {
     }
 }
 
+/// Opens the catalogue, or says that it must be rebuilt, and why if that is worth a warning. One that cannot be opened at
+/// all is in memory: it never keeps a store from being opened.
+fn open_catalogue(path: &Path, log: &FsLog) -> (Catalogue, Option<Option<String>>) {
+    let opened = match path.parent().map_or(Ok(()), private::create_dir_all) {
+        Ok(()) => Catalogue::open(path, &log.directory_id().to_string()),
+        Err(error) => {
+            return (Catalogue::unbuilt_in_memory(), Some(Some(format!("its folder cannot be made: {error}"))));
+        }
+    };
+    match opened {
+        Ok(Opened::Ready(catalogue)) => {
+            // Newer than all that there is: it was copied here, or everything else is older.
+            let reason = match catalogue.applied() {
+                Ok(applied) if applied > log.head() => Some(Some(format!(
+                    "it speaks for commit {}, and the last one here is {}",
+                    applied.0,
+                    log.head().0
+                ))),
+                Ok(_) => None,
+                Err(error) => Some(Some(error.to_string())),
+            };
+            (catalogue, reason)
+        }
+        Ok(Opened::Rebuild(catalogue, RebuildReason::Missing)) => (catalogue, Some(None)),
+        Ok(Opened::Rebuild(catalogue, reason)) => (catalogue, Some(Some(reason.to_string()))),
+        Err(IndexError::Full { .. }) => (Catalogue::unbuilt_in_memory(), Some(None)),
+        Err(error) => {
+            (Catalogue::unbuilt_in_memory(), Some(Some(format!("{error}; it is in memory until the next start"))))
+        }
+    }
+}
+
 impl Store {
     fn new(log: FsLog, catalogue: Catalogue, home: Home, options: Options, purpose: Purpose) -> Arc<Self> {
         Arc::new(Self {
             log,
             catalogue,
+            rebuilding: std::sync::Mutex::default(),
             sessions: Sessions::new(options.cached()),
             recent: Recent::new(options.cached_bytes),
             replays: ReplayAccount::default(),
@@ -99,6 +124,7 @@ impl Store {
                 blob_threshold: options.blob_threshold,
                 bounds: options.bounds(),
                 works_alone: options.log.background,
+                aside_for: options.aside_for,
                 may_block: options.may_block,
                 purpose,
             },
@@ -118,23 +144,55 @@ impl Store {
         Ok(Self::new(log, Catalogue::in_memory()?, Home::Nowhere, options, Purpose::Inspection))
     }
 
-    fn catch_up(self: &Arc<Self>, recovered: &Recovered, rebuild: bool) -> Result<(), OpenError> {
+    fn catch_up(
+        self: &Arc<Self>,
+        recovered: &Recovered,
+        rebuild: Option<Option<String>>,
+    ) -> Result<(), OpenError> {
         for warning in recovered.warnings.iter().chain(&recovered.notes) {
             self.warn(warning);
         }
-        if rebuild || !self.is_large_and_unchanged(recovered)? {
-            self.compare_files()?;
-        }
-        let compared = if rebuild { self.rebuild_catalogue() } else { self.reconcile(recovered) };
-        let interrupted = match compared {
-            Err(OpenError::Index(IndexError::Full { .. })) => {
-                self.warn("the disk is full: until there is room, and the next start, the list of sessions is in memory only");
-                self.catalogue.move_to_memory()?;
-                self.rebuild_catalogue()?
+        let known = self.log.head();
+        let compared = match &rebuild {
+            Some(reason) => {
+                if let Some(reason) = reason {
+                    self.warn(&format!("the catalogue is rebuilt: {reason}"));
+                }
+                self.compare_files()?;
+                self.rebuild_catalogue(recovered)
+            }
+            None => self.reconcile(recovered),
+        };
+        let compared = match compared {
+            Err(OpenError::Index(error @ (IndexError::Damaged { .. } | IndexError::Database(_)))) => {
+                self.warn(&format!("the catalogue is rebuilt: {error}"));
+                self.compare_files()?;
+                self.rebuild_catalogue(recovered)
+            }
+            compared => compared,
+        };
+        let compared = match compared {
+            Err(OpenError::Index(error)) => {
+                let reason = match error {
+                    IndexError::Full { .. } => "the disk is full".to_owned(),
+                    error => error.to_string(),
+                };
+                self.warn(&format!(
+                    "{reason}: until there is room, and the next start, the list of sessions is in memory only"
+                ));
+                // A file that cannot be removed either is no reason to stop.
+                let _ = self.catalogue.move_to_memory();
+                self.rebuild_catalogue(recovered)?
             }
             compared => compared?,
         };
         self.log.raise_head(self.catalogue.applied()?);
+        if compared.changed_outside {
+            self.log.end_resuming()?;
+        } else if self.log.head() > known {
+            self.log.keep_head()?;
+        }
+        self.restore_search_marks();
         let store = Arc::downgrade(self);
         self.log.start(Box::new(move |through| match store.upgrade() {
             Some(store) => store.catalogue_through(through),
@@ -143,11 +201,12 @@ impl Store {
         self.fill_register()?;
         self.log.end_checks();
         self.hub.begin(self.log.head());
-        self.take_back_all(&interrupted);
+        self.take_back_all(&compared.interrupted);
         // A call that a crash interrupted may have stored content and committed nothing.
         let was_closed = self.was_closed();
         if recovered.commits > 0 || !was_closed {
-            self.remove_unused_content()?;
+            self.log.remove_unfinished_content()?;
+            self.set_unused_aside()?;
         }
         if self.settings.works_alone {
             if recovered.commits > 0 {

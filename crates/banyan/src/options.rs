@@ -1,5 +1,7 @@
 //! How a store behaves.
 
+use std::time::Duration;
+
 use banyan_core::limits::Limits;
 use banyan_log::Durability;
 
@@ -31,6 +33,8 @@ pub struct Options {
     /// How many bytes of events may wait for all subscribers together. Those for whom most waits lag when it is more. An event
     /// that waits for several counts once.
     pub waiting_event_bytes: usize,
+    /// How long content that no session uses any more is kept aside before it is removed.
+    pub aside_for: Duration,
     /// Whether what sessions say can be searched.
     pub search: SearchIndexing,
     /// The disk is short when fewer bytes are free. `None` is a twentieth of the file system, and 1 GiB at most.
@@ -69,6 +73,7 @@ impl Default for Options {
             subscriber_events: 1024,
             subscriber_bytes: 32 << 20,
             waiting_event_bytes: 256 << 20,
+            aside_for: Duration::from_secs(24 * 60 * 60),
             search: SearchIndexing::Following,
             low_mark: None,
             erase_after: EraseAfter::default(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use banyan_core::decide::{Ctx, Decision};
 use banyan_core::state::SessionState;
-use banyan_log::{BlobHash, Removal, SessionLog};
+use banyan_log::{BlobHash, Removal};
 use banyan_model::{Error, SessionId};
 use tokio::sync::oneshot;
 
@@ -62,16 +62,6 @@ impl Drop for Partial {
 }
 
 impl Store {
-    /// Lets go of content that nobody uses, unless somebody does.
-    pub(crate) fn forget_content(&self, hash: &str) {
-        self.log.unpin_blob(hash);
-        // What cannot be removed now goes when the store is opened next.
-        if let Ok(known) = blake3::Hash::from_hex(hash) {
-            let unused = || self.catalogue.blob_users(&known).is_ok_and(|users| users == 0);
-            let _ = self.log.remove_blob(hash, &unused);
-        }
-    }
-
     /// Removes what an import put that has not ended.
     fn take_back(self: &Arc<Self>, held: Held) {
         let found = held.with_state(|state| {
@@ -86,6 +76,12 @@ impl Store {
     /// Removes what imports left that a crash interrupted.
     pub(crate) fn take_back_all(self: &Arc<Self>, interrupted: &[SessionId]) {
         for id in interrupted {
+            if self.log.has_lost_commits()
+                && let Err(error) = self.log.copy_aside(id)
+            {
+                self.warn(&format!("session {id}: an import did not end, and stays: {error}"));
+                continue;
+            }
             // To hold it is enough.
             match block_on(self.hold_or_begin(Access::whole(), id)) {
                 Ok(held) => self.let_go(held),

@@ -1,7 +1,7 @@
 //! Bringing the catalogue in line with the session files, after a crash or when somebody else wrote to them.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use banyan_core::state::SessionState;
 use banyan_core::{Born, names};
@@ -22,19 +22,53 @@ const CLOSED: &str = "closed";
 /// So many session files are looked at when the store is opened; more are looked at when they are used.
 const LOOK_AT_ALL: u64 = 20_000;
 
+/// What comparing the session files with the catalogue found.
+#[derive(Default)]
+pub(crate) struct Compared {
+    /// Imports that did not end.
+    pub(crate) interrupted: Vec<SessionId>,
+    /// Whether files changed in another way than by commits of this store, so that the journal does not say what is new.
+    pub(crate) changed_outside: bool,
+}
+
+/// Tells which files changed in another way than by commits of this store.
+struct Outside {
+    touched: HashSet<String>,
+    /// How long each file was; `None` where that is not known.
+    registered: Option<HashMap<String, u64>>,
+}
+
+impl Outside {
+    fn of(store: &Store, recovered: &Recovered) -> Self {
+        let touched = store.touched_rows(recovered);
+        let is_known = !store.log.register_is_new();
+        Self { touched, registered: is_known.then(|| store.log.registered_lengths()) }
+    }
+
+    fn changed(&self, id: &SessionId, read: &Read) -> bool {
+        let stem = names::file_stem(id);
+        let Some(registered) = self.registered.as_ref().filter(|_| !self.touched.contains(&stem)) else {
+            return false;
+        };
+        registered.get(&stem).is_none_or(|length| *length < read.scanned.len)
+    }
+}
+
 impl Store {
-    /// Makes the catalogue anew from the session files. Says which of them are imports that did not end.
-    pub(crate) fn rebuild_catalogue(&self) -> Result<Vec<SessionId>, OpenError> {
-        let mut interrupted = Vec::new();
+    /// Makes the catalogue anew from the session files.
+    pub(crate) fn rebuild_catalogue(&self, recovered: &Recovered) -> Result<Compared, OpenError> {
+        let mut compared = Compared::default();
         self.search.doubt();
         self.log.respell()?;
+        let outside = Outside::of(self, recovered);
         let sessions = self.log.sessions()?;
         self.progress.begin("Rebuilding the catalogue", sessions.len() as u64);
         let mut last = CommitNo(0);
         self.catalogue.rebuild::<OpenError>(|sink| {
             for (done, id) in sessions.iter().enumerate() {
                 let read = self.read_or_close(id);
-                interrupted.extend(read.iter().filter(|read| read.state.is_importing()).map(|_| id.clone()));
+                compared.interrupted.extend(self.left_import(id, read.as_ref()));
+                compared.changed_outside |= read.as_ref().is_some_and(|read| outside.changed(id, read));
                 if let Some(read) = read.filter(|read| read.state.exists()) {
                     let row = self.row(id, &read, Standing::Listed);
                     last = last.max(row.commit);
@@ -46,15 +80,15 @@ impl Store {
             Ok(last)
         })?;
         self.progress.end();
-        self.drop_unused_bases()?;
-        Ok(interrupted)
+        self.mark_unused_bases()?;
+        Ok(compared)
     }
 
     /// Asks the catalogue. One that turns out to be damaged is made anew first.
     pub(crate) fn ask_catalogue<T>(&self, ask: impl Fn(&Catalogue) -> Result<T, IndexError>) -> Result<T, Error> {
         let answer = match ask(&self.catalogue) {
             Err(IndexError::Damaged { .. }) => {
-                self.rebuild_catalogue().map_err(|error| Error::storage(error.to_string()))?;
+                self.rebuild_damaged().map_err(|error| Error::storage(error.to_string()))?;
                 ask(&self.catalogue)
             }
             answer => answer,
@@ -62,46 +96,68 @@ impl Store {
         Ok(answer?)
     }
 
-    /// Catches up with what the catalogue has not seen. Says which files are imports that did not end.
-    pub(crate) fn reconcile(&self, recovered: &Recovered) -> Result<Vec<SessionId>, OpenError> {
-        let mut interrupted = Vec::new();
+    /// Rebuilds a catalogue in which damage was met, unless another caller just did.
+    pub(crate) fn rebuild_damaged(&self) -> Result<(), OpenError> {
+        let _only = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.catalogue.is_damaged() {
+            self.warn("the catalogue is rebuilt: damage was met");
+            self.rebuild_catalogue(&Recovered::default())?;
+        }
+        Ok(())
+    }
+
+    /// Catches up with what the catalogue has not seen.
+    pub(crate) fn reconcile(&self, recovered: &Recovered) -> Result<Compared, OpenError> {
+        let mut compared = Compared::default();
+        let whole = !self.is_large_and_unchanged(recovered)?;
+        if whole {
+            self.compare_files()?;
+        }
         let files = recovered.touched.iter().filter(|path| path.ends_with(".jsonl"));
-        let told: Option<Vec<SessionId>> = files.clone().map(|path| self.log.session_of_file(path)).collect();
-        // A name that does not tell its session is that of its catalogue row.
-        let row_of = |path: &String| match self.log.session_of_file(path) {
-            Some(id) => names::file_stem(&id),
-            None => path.trim_end_matches(".jsonl").to_owned(),
-        };
-        let touched: HashSet<String> = files.map(row_of).collect();
+        let told: Option<Vec<SessionId>> = files.map(|path| self.log.session_of_file(path)).collect();
+        let touched = self.touched_rows(recovered);
         match told {
             // With very many sessions only those are looked at that a crash interrupted, unless somebody else was here.
-            Some(told) if self.is_large_and_unchanged(recovered)? => {
+            Some(told) if !whole => {
                 self.progress.begin("Catching up after a crash", told.len() as u64);
                 for (done, id) in told.iter().enumerate() {
                     match self.catalogue.get(id)? {
                         Some(row) if self.log.stamp(At::Live(id))?.is_none() => {
                             self.forget_missing(&row.file.key)?
                         }
-                        _ => interrupted.extend(self.look_again(id)?),
+                        _ => drop(self.look_again(id, &mut compared)?),
                     }
                     self.progress.step(done as u64 + 1);
                 }
             }
-            _ => interrupted = self.look_at_all(&touched)?,
+            _ => self.look_at_all(recovered, &touched, &mut compared)?,
         }
         self.progress.end();
         self.catalogue.flush()?;
         // Nothing is kept, and nothing was on its way out: there is no need to look through all rows.
         if recovered.commits == 0 && self.log.retained().is_empty() {
-            return Ok(interrupted);
+            return Ok(compared);
         }
-        self.drop_unused_bases()?;
-        Ok(interrupted)
+        self.mark_unused_bases()?;
+        Ok(compared)
+    }
+
+    /// The rows of the catalogue whose files recovery touched, by their stems.
+    fn touched_rows(&self, recovered: &Recovered) -> HashSet<String> {
+        // A name that does not tell its session is that of its row.
+        let row_of = |path: &str| match self.log.session_of_file(path) {
+            Some(id) => names::file_stem(&id),
+            None => path.trim_end_matches(".jsonl").to_owned(),
+        };
+        recovered.touched.iter().filter(|path| path.ends_with(".jsonl")).map(|path| row_of(path)).collect()
     }
 
     /// Whether there are very many sessions, and nobody else wrote to the directory since it was closed.
     pub(crate) fn is_large_and_unchanged(&self, recovered: &Recovered) -> Result<bool, OpenError> {
-        Ok(self.catalogue.count()? > LOOK_AT_ALL && self.nobody_else_was_here(recovered)?)
+        // What the log has lost of commits is not counted, so that more is looked at then.
+        let before_log = self.log.head().0.saturating_sub(recovered.commits);
+        let is_current = self.catalogue.applied()?.0 >= before_log;
+        Ok(is_current && self.catalogue.count()? > LOOK_AT_ALL && self.nobody_else_was_here(recovered)?)
     }
 
     fn nobody_else_was_here(&self, recovered: &Recovered) -> Result<bool, OpenError> {
@@ -110,7 +166,12 @@ impl Store {
     }
 
     /// Compares every session file with what the catalogue knows of it.
-    fn look_at_all(&self, touched: &HashSet<String>) -> Result<Vec<SessionId>, OpenError> {
+    fn look_at_all(
+        &self,
+        recovered: &Recovered,
+        touched: &HashSet<String>,
+        compared: &mut Compared,
+    ) -> Result<(), OpenError> {
         self.log.respell()?;
         let mut known: HashMap<String, SeenFile> = HashMap::new();
         self.catalogue.files(|seen| {
@@ -131,34 +192,52 @@ impl Store {
             self.forget_missing(&seen.key)?;
         }
         self.progress.begin("Catching up with the session files", changed.len() as u64);
-        let mut interrupted = Vec::new();
+        let by_others = changed.iter().filter(|id| !touched.contains(&names::file_stem(id)));
+        // Before the catalogue knows the files: whatever happens then, search looks at them.
+        self.mark_for_search(by_others.map(|id| (*id).clone()).collect());
+        let outside = Outside::of(self, recovered);
         for (done, id) in changed.into_iter().enumerate() {
-            interrupted.extend(self.look_again(id)?);
-            if !touched.contains(&names::file_stem(id)) {
-                self.search.mark(id);
-            }
+            let read = self.look_again(id, compared)?;
+            compared.changed_outside |= read.is_some_and(|read| outside.changed(id, &read));
             self.progress.step(done as u64 + 1);
         }
-        Ok(interrupted)
+        Ok(())
     }
 
     /// Notes a session as its file is now.
     pub(crate) fn note_again(&self, id: &SessionId) -> Result<(), OpenError> {
-        self.look_again(id).map(|_| self.search.mark(id))
+        self.mark_for_search(vec![id.clone()]);
+        self.look_again(id, &mut Compared::default()).map(drop)
     }
 
-    /// Notes a session as its file is now. Gives the id back when it is an import that did not end.
-    fn look_again(&self, id: &SessionId) -> Result<Option<SessionId>, OpenError> {
+    /// Notes a session as its file is now.
+    fn look_again(&self, id: &SessionId, compared: &mut Compared) -> Result<Option<Read>, OpenError> {
         let read = self.read_or_close(id);
         if read.is_none() && self.log.file_damage(id).is_some() {
             return Ok(None);
         }
-        let interrupted = read.as_ref().is_some_and(|read| read.state.is_importing());
-        match read.filter(|read| read.state.exists()) {
-            Some(read) => self.catalogue.note(self.row(id, &read, Standing::Listed)),
+        compared.interrupted.extend(self.left_import(id, read.as_ref()));
+        match read.as_ref().filter(|read| read.state.exists()) {
+            Some(read) => {
+                let row = self.row(id, read, Standing::Listed);
+                // Numbers that any file has seen are not given out again.
+                self.log.raise_head(row.commit);
+                self.catalogue.note(row);
+            }
             None => self.catalogue.forget(id),
         }
-        Ok(interrupted.then(|| id.clone()))
+        Ok(read)
+    }
+
+    /// The id of an import that did not end. One that is damaged may have ended, so it is left as it is, and closed.
+    fn left_import(&self, id: &SessionId, read: Option<&Read>) -> Option<SessionId> {
+        let read = read.filter(|read| read.state.is_importing() && !read.state.exists())?;
+        if let Some((line, fault)) = read.faults.first() {
+            let reason = format!("line {line}: {fault}; it is not known whether its import ended");
+            self.warn(&format!("session {id}, {reason}"));
+            self.log.close_unreadable(id, reason);
+        }
+        self.log.file_damage(id).is_none().then(|| id.clone())
     }
 
     /// A session whose file is gone was deleted just before a crash, or by somebody else.
@@ -166,7 +245,7 @@ impl Store {
         if self.log.file_damage(&key.session_id).is_some() {
             return Ok(());
         }
-        self.search.mark(&key.session_id);
+        self.mark_for_search(vec![key.session_id.clone()]);
         let kept = key.born.parse().is_ok_and(|born| self.log.is_retained(born));
         match self.catalogue.file(key)? {
             Some(mut row) if kept => {
@@ -178,13 +257,16 @@ impl Store {
         Ok(())
     }
 
-    /// Lets go of records that were kept for forks which are gone.
-    fn drop_unused_bases(&self) -> Result<(), OpenError> {
+    /// Marks records that were kept for forks which seem to be gone.
+    fn mark_unused_bases(&self) -> Result<(), OpenError> {
         let kept = self.note_needed_bases()?;
         for born in self.log.retained() {
             match kept.get(&born.to_string()) {
-                Some(key) => self.release_bases(Some(key.clone())),
-                None if self.catalogue.base_born(&born.to_string())?.is_none() => self.log.release(born)?,
+                Some(key) => self.release_base(Some(key.clone())),
+                None if self.catalogue.base_born(&born.to_string())?.is_none() => {
+                    self.log.mark_unused(born)?;
+                    self.note_unused_base(born)?;
+                }
                 // A fork names it, though its records cannot be read: they are left for a person to look at.
                 None => {}
             }
@@ -223,6 +305,15 @@ impl Store {
         }
     }
 
+    /// Notes a base that no fork seems to read: it stays for its time, and so does the content that it uses.
+    fn note_unused_base(&self, born: Born) -> Result<(), OpenError> {
+        let first = self.log.first_line(At::Incarnation(&SessionId::from(""), born))?;
+        if let Some(id) = first.and_then(|line| banyan_log::session_named_in(&line)) {
+            self.note_base(&id, born)?;
+        }
+        Ok(())
+    }
+
     fn note_base(&self, id: &SessionId, born: Born) -> Result<bool, OpenError> {
         let Some(read) = self.read(At::Incarnation(id, born), id)? else { return Ok(false) };
         let mut row = self.row(id, &read, Standing::Retained);
@@ -231,19 +322,6 @@ impl Store {
         self.catalogue.note(row);
         self.catalogue.flush()?;
         Ok(true)
-    }
-
-    /// Removes content that a crash left without a user.
-    pub(crate) fn remove_unused_content(&self) -> Result<(), OpenError> {
-        self.collect_garbage();
-        for hash in self.log.blobs()? {
-            self.log.remove_blob(&hash, &|| match blake3::Hash::from_hex(&hash) {
-                Ok(known) => self.catalogue.blob_users(&known).is_ok_and(|users| users == 0),
-                // Half-written content that never got its name.
-                Err(_) => true,
-            })?;
-        }
-        Ok(())
     }
 
     /// Whether the last one who used the store closed it. Whoever asks uses it from now on.
@@ -297,7 +375,7 @@ impl Store {
             known => known?,
         };
         if known.is_none_or(|row| row.length != read.scanned.len || row.trust != trust_of(&read.state)) {
-            self.search.mark(id);
+            self.mark_for_search(vec![id.clone()]);
             self.catalogue.note(self.row(id, read, Standing::Listed));
         }
         Ok(())

@@ -162,7 +162,7 @@ impl Store {
             self.commit_removal(held, removal, End { time_ms, telling: Telling::Later, token: None }).await?;
         self.let_go(held);
         self.catalogue.forget(id);
-        self.search.mark(id);
+        self.mark_for_search(vec![id.clone()]);
         Ok(())
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use banyan_core::event;
 use banyan_core::state::{NodeIx, Source};
 use banyan_model::{
-    CommitNo, Error, Event, EventPayload, MessageUpdatedEvent, Object, Origin, Position, Revision, SessionEntry,
-    SessionId,
+    CommitNo, Error, ErrorCode, Event, EventPayload, MessageUpdatedEvent, Object, Origin, Position, Revision,
+    SessionEntry, SessionId,
 };
 
 use crate::access::Access;
@@ -70,9 +70,12 @@ impl Store {
             wanted.push(next);
         }
         let mut events = Vec::new();
-        for (wanted, fetched) in
-            wanted.iter().zip(self.fetch_seen(&snapshot.access, &snapshot.sources, &wanted)?)
-        {
+        let fetched = match self.fetch_seen(&snapshot.access, &snapshot.sources, &wanted) {
+            // The session ended while it was read.
+            Err(error) if error.code == ErrorCode::NotFound => return Ok(None),
+            fetched => fetched?,
+        };
+        for (wanted, fetched) in wanted.iter().zip(fetched) {
             let Some(fetched) = fetched else { continue };
             let entry = wanted.entry(fetched);
             let updated = updated_event(&snapshot.session, &entry);

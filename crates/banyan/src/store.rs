@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use banyan_core::limits::Limits;
 use banyan_index::Catalogue;
@@ -35,6 +36,8 @@ pub struct Banyan {
 pub(crate) struct Store {
     pub(crate) log: FsLog,
     pub(crate) catalogue: Catalogue,
+    /// Held while a damaged catalogue is rebuilt.
+    pub(crate) rebuilding: Mutex<()>,
     pub(crate) sessions: Sessions,
     pub(crate) recent: Recent,
     pub(crate) replays: ReplayAccount,
@@ -64,6 +67,8 @@ pub(crate) struct Settings {
     pub(crate) bounds: Bounds,
     /// Whether things are done that no caller asked for.
     pub(crate) works_alone: bool,
+    /// How long unused content is kept aside.
+    pub(crate) aside_for: Duration,
     pub(crate) may_block: fn(&mut dyn FnMut()),
     pub(crate) purpose: Purpose,
 }
@@ -144,6 +149,7 @@ impl Store {
             let _ = housekeeper.join();
         }
         self.hub.close();
+        self.distrust_after_return();
         self.collect_garbage();
         let closed = self.log.close();
         if closed.is_ok() && self.settings.purpose == Purpose::Work {

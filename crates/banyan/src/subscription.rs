@@ -216,7 +216,7 @@ impl Subscription {
             Some(session) if !reaches => self.store.session_backlog(access, &session, from, upto)?,
             _ => None,
         };
-        // Positions of the directory that was backed up: what came after them there may not be here.
+        // Of the directory that was backed up, or from before files changed in another way than by commits.
         let is_foreign = from < self.store.log.history_floor() && after != Position::BEGINNING;
         if is_foreign || (self.backlog.is_none() && !reaches && after != Position::BEGINNING) {
             self.give_up();

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use banyan_core::names;
+use banyan_index::Catalogue;
 use banyan_log::disk::{Disk, OsDisk, Overlay};
 use banyan_log::{At, FileDamage, FsLog, LogError, SessionLog, inspect};
 use banyan_model::{Error, SessionId};
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::backup::Hold;
 use crate::file_damage::{REGISTERED_BEGINNING, restorable_beginning};
 use crate::load::Read;
+use crate::opening::CATALOGUE;
 use crate::store::Store;
 use crate::{Banyan, OpenError, Options, Progress};
 
@@ -68,6 +70,27 @@ impl Report {
 /// Reads a whole data directory, which no other process may be using.
 pub fn verify(dir: impl AsRef<Path>, progress: &dyn Progress) -> Result<Report, OpenError> {
     let dir = dir.as_ref();
+    let report = verify_records(dir, progress)?;
+    Ok(with_derived(dir, report))
+}
+
+/// Adds what is wrong with derived files, which is no loss.
+fn with_derived(dir: &Path, mut report: Report) -> Report {
+    let disk = OsDisk::new(dir.to_owned());
+    if let Some(owner) = inspect::directory_id(&disk)
+        && let Some(reason) = Catalogue::check_file(&dir.join(CATALOGUE), &owner.to_string())
+    {
+        report.findings.push(Finding {
+            file: CATALOGUE.to_owned(),
+            line: None,
+            reason: format!("{reason}; it is derived, and rebuilt when the store is opened next"),
+            severity: Severity::Note,
+        });
+    }
+    report
+}
+
+fn verify_records(dir: &Path, progress: &dyn Progress) -> Result<Report, OpenError> {
     if !dir.is_dir() {
         return Err(OpenError::Log(LogError::Io {
             doing: format!("opening {}", dir.display()),
@@ -299,6 +322,14 @@ impl Check {
     }
 
     fn blobs(&mut self) -> Result<(), OpenError> {
+        for (hash, _) in self.store.log.aside_content() {
+            if !self.good_blobs.contains_key(&hash) {
+                self.note(
+                    &format!(".banyan/aside/content/{hash}"),
+                    "content that no session uses; it waits to be removed",
+                );
+            }
+        }
         for (path, hash) in inspect::blobs(self.disk.as_ref())? {
             if self.good_blobs.contains_key(&hash) {
                 continue;

@@ -2,6 +2,8 @@
 
 mod damage {
     mod beside;
+    mod content;
+    mod derived;
     mod every_file;
     mod files;
     mod folding;

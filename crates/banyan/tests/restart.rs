@@ -191,7 +191,9 @@ fn long_content_is_stored_once_and_goes_with_its_last_user() {
     }
     store.ok("delete", json!({"session_id": fork}));
     let on_disk = on_disk.reopened();
+    assert!(on_disk.store.purge_content().unwrap().is_complete());
     assert_eq!(blobs(&on_disk), 0);
+    assert!(!files_in(on_disk.dir.path()).keys().any(|name| name.starts_with(".banyan/aside/content")));
 }
 
 #[test]

@@ -38,6 +38,11 @@ pub struct Source {
 }
 
 impl Source {
+    /// True if both are the file of one incarnation.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        self.session_id == other.session_id && self.born == other.born
+    }
+
     /// True when an entry of this session is the one that a line of this file calls `written`.
     pub fn names(&self, entry: &EntryId, written: &str) -> bool {
         match &self.ids {

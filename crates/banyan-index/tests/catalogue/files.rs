@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::support::*;
-use banyan_index::{Catalogue, IndexError, RebuildReason};
+use banyan_index::{Catalogue, IndexError, Opened, RebuildReason};
 use banyan_model::CommitNo;
 use tempfile::TempDir;
 
@@ -51,7 +51,7 @@ fn given_a_closed_catalogue_when_opened_again_then_it_holds_all_that_was_noted()
     catalogue.note(with_meta(session("a"), |meta| meta.updated_at = 3));
     catalogue.sync().unwrap();
     catalogue.close().unwrap();
-    assert_eq!(names(&dir), ["catalogue.sqlite"]);
+    assert_eq!(names(&dir), ["catalogue.sqlite", "catalogue.sqlite.sealed"]);
     assert!(matches!(catalogue.list(&ALL), Err(IndexError::Unbuilt)));
 
     let catalogue = ready(&path);
@@ -154,26 +154,73 @@ fn given_an_empty_or_cut_file_when_opened_then_it_is_damaged() {
 }
 
 #[test]
-fn given_pages_overwritten_when_they_are_read_then_damage_is_reported_and_a_rebuild_heals_it() {
+fn given_pages_overwritten_while_it_is_open_when_they_are_read_then_damage_is_reported_and_a_rebuild_heals_it() {
     let (_dir, path) = place();
     let catalogue = built(&path);
     for i in 0..2000 {
         catalogue.note(session(&format!("s{i:04}")));
     }
     catalogue.close().unwrap();
+    let catalogue = ready(&path);
     let length = fs::metadata(&path).unwrap().len();
-    // All but the first pages, so that it opens.
     let mut file = fs::File::options().write(true).open(&path).unwrap();
     file.seek(SeekFrom::Start(20 * 4096)).unwrap();
     file.write_all(&vec![0xa5; usize::try_from(length).unwrap() - 20 * 4096]).unwrap();
     drop(file);
 
-    let catalogue = ready(&path);
+    assert!(!catalogue.is_damaged());
     let error = catalogue.list(&ALL).unwrap_err();
     assert!(matches!(error, IndexError::Damaged { .. }), "{error}");
+    assert!(catalogue.is_damaged());
     catalogue.note(session("c"));
     rebuild(&catalogue, &[session("a"), session("b")]);
+    assert!(!catalogue.is_damaged());
     assert_eq!(ids(&catalogue, &ALL), ["c", "b", "a"]);
+}
+
+#[test]
+fn given_a_flipped_bit_in_a_closed_catalogue_when_opened_then_it_is_damaged() {
+    let (dir, path) = place();
+    let catalogue = built(&path);
+    catalogue.close().unwrap();
+    for name in names(&dir) {
+        let whole: Vec<(PathBuf, Vec<u8>)> = names(&dir)
+            .into_iter()
+            .map(|name| dir.path().join(name))
+            .map(|path| (path.clone(), fs::read(path).unwrap()))
+            .collect();
+        let damaged = dir.path().join(&name);
+        let length = fs::read(&damaged).unwrap().len();
+        for at in (0..length).step_by(length.div_ceil(200)) {
+            whole.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+            let mut bytes = fs::read(&damaged).unwrap();
+            bytes[at] ^= 1 << (at % 8);
+            fs::write(&damaged, bytes).unwrap();
+            let (_, reason) = unready(&path);
+            let expected = matches!(
+                reason,
+                RebuildReason::Damaged(_) | RebuildReason::Foreign | RebuildReason::OtherVersion(_)
+            );
+            assert!(expected, "{name}, byte {at}: {reason}");
+        }
+        whole.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    }
+}
+
+#[test]
+fn given_a_catalogue_of_another_directory_when_opened_then_it_is_not_used() {
+    for is_closed in [true, false] {
+        let (_dir, path) = place();
+        let catalogue = built(&path);
+        catalogue.sync().unwrap();
+        if is_closed {
+            catalogue.close().unwrap();
+        }
+        match Catalogue::open(&path, "another").unwrap() {
+            Opened::Ready(_) => panic!("ready"),
+            Opened::Rebuild(_, reason) => assert_eq!(reason, RebuildReason::OtherDirectory),
+        }
+    }
 }
 
 #[test]

@@ -9,6 +9,9 @@ use banyan_index::{
 use banyan_model::{CommitNo, ListOrder, Object, SessionId, SessionMeta, SessionStatus};
 use serde_json::Value;
 
+/// The directory that the catalogues of these tests are of.
+pub(crate) const OWNER: &str = "0123456789abcdef";
+
 /// A listed session of its first incarnation, with everything else plain.
 pub(crate) fn session(id: &str) -> Row {
     file(id, "b1")
@@ -94,7 +97,7 @@ pub(crate) fn ids(catalogue: &Catalogue, query: &ListQuery<'_>) -> Vec<String> {
 
 /// Opens a catalogue that must be ready.
 pub(crate) fn ready(path: &Path) -> Catalogue {
-    match Catalogue::open(path).unwrap() {
+    match Catalogue::open(path, OWNER).unwrap() {
         Opened::Ready(catalogue) => catalogue,
         Opened::Rebuild(_, reason) => panic!("not ready: {reason}"),
     }
@@ -102,7 +105,7 @@ pub(crate) fn ready(path: &Path) -> Catalogue {
 
 /// Opens a catalogue that must be rebuilt.
 pub(crate) fn unready(path: &Path) -> (Catalogue, RebuildReason) {
-    match Catalogue::open(path).unwrap() {
+    match Catalogue::open(path, OWNER).unwrap() {
         Opened::Ready(_) => panic!("ready"),
         Opened::Rebuild(catalogue, reason) => (catalogue, reason),
     }

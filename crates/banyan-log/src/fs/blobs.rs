@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Durability;
@@ -19,6 +19,8 @@ pub(crate) struct Blobs {
     inner: Mutex<Inner>,
     /// How many streams were begun, for the names of their files.
     streams: AtomicU64,
+    /// Content came back from aside.
+    returned: AtomicBool,
 }
 
 #[derive(Default)]
@@ -28,6 +30,10 @@ struct Inner {
     flushed: HashSet<String>,
     /// Blobs that were stored without a flush.
     unflushed: HashSet<BlobHash>,
+    /// Blobs that calls under way stored, and that were not there before.
+    fresh: HashSet<BlobHash>,
+    /// Blobs that are aside, and since when, in seconds since 1970.
+    aside: HashMap<BlobHash, u64>,
 }
 
 impl Blobs {
@@ -41,7 +47,10 @@ impl Blobs {
                 inner.make_sure(disk, &hash, known.as_ref()).map_err(storing())?;
             }
             Some(_) => {}
-            None => inner.write(disk, &hash, bytes, durability).map_err(storing())?,
+            None => {
+                inner.write(disk, &hash, bytes, durability).map_err(storing())?;
+                inner.stored(disk, &hash, durability);
+            }
         }
         inner.note(&hash, durability);
         *inner.pins.entry(hash.clone()).or_default() += 1;
@@ -84,6 +93,7 @@ impl Blobs {
                 file.sync()?;
             }
             let mut inner = self.lock();
+            let is_fresh = disk.stat(&layout::blob(hash))?.is_none();
             disk.rename(&temporary, &layout::blob(hash))?;
             if durability == Durability::Synced
                 && let Err(error) = inner.flush(disk, &dir)
@@ -96,6 +106,9 @@ impl Blobs {
             }
             inner.note(hash, durability);
             *inner.pins.entry(hash.to_owned()).or_default() += 1;
+            if is_fresh {
+                inner.stored(disk, hash, durability);
+            }
             Ok(())
         });
         if stored.is_err() {
@@ -106,43 +119,113 @@ impl Blobs {
 
     pub(crate) fn unpin(&self, hash: &str) {
         let mut inner = self.lock();
-        if let Some(count) = inner.pins.get_mut(hash) {
-            *count -= 1;
-            if *count == 0 {
-                inner.pins.remove(hash);
-            }
-        }
+        inner.fresh.remove(hash);
+        inner.unpin(hash);
     }
 
-    pub(crate) fn remove(&self, disk: &dyn Disk, hash: &str, unused: &dyn Fn() -> bool) -> io::Result<()> {
-        let inner = self.lock();
-        if inner.pins.contains_key(hash) || !unused() {
+    /// Notes that a commit uses content.
+    pub(crate) fn keep(&self, hash: &str) {
+        self.lock().fresh.remove(hash);
+    }
+
+    /// Ends a call that stored content and committed nothing. Content that it stored first is removed; other content goes
+    /// aside if it seems unused.
+    pub(crate) fn forget(
+        &self,
+        disk: &dyn Disk,
+        hash: &str,
+        now: u64,
+        unused: &dyn Fn() -> bool,
+    ) -> io::Result<()> {
+        let mut inner = self.lock();
+        if inner.unpin(hash) > 0 {
             return Ok(());
         }
-        disk.remove(&layout::blob(hash))
+        if inner.fresh.remove(hash) && unused() {
+            return disk.remove(&layout::blob(hash));
+        }
+        inner.set_aside(disk, hash, now, unused)
+    }
+
+    /// Moves content aside unless a call needs it or, checked while no call can begin to, `unused` returns false.
+    pub(crate) fn set_aside(
+        &self,
+        disk: &dyn Disk,
+        hash: &str,
+        now: u64,
+        unused: &dyn Fn() -> bool,
+    ) -> io::Result<()> {
+        self.lock().set_aside(disk, hash, now, unused)
+    }
+
+    /// Reads which content is aside.
+    pub(crate) fn open_aside(&self, disk: &dyn Disk) -> io::Result<()> {
+        let listed = disk.list(layout::ASIDE_CONTENT)?;
+        let aside = listed.iter().filter_map(|listed| {
+            let (hash, since) = listed.name.split_once('.')?;
+            Some((hash.to_owned(), since.parse().ok()?))
+        });
+        self.lock().aside = aside.collect();
+        Ok(())
+    }
+
+    /// The content that is aside, and since when.
+    pub(crate) fn aside(&self) -> Vec<(BlobHash, u64)> {
+        let mut aside: Vec<_> = self.lock().aside.iter().map(|(hash, since)| (hash.clone(), *since)).collect();
+        aside.sort_unstable();
+        aside
+    }
+
+    /// Puts content back that is aside. Returns false if it is not.
+    pub(crate) fn bring_back(&self, disk: &dyn Disk, hash: &str) -> io::Result<bool> {
+        let mut inner = self.lock();
+        let Some(since) = inner.aside.get(hash).copied() else { return Ok(false) };
+        // Content that was stored again meanwhile is as good.
+        if disk.stat(&layout::blob(hash))?.is_none() {
+            disk.create_dir(&layout::blob_dir(hash))?;
+            disk.rename(&layout::aside_content(hash, since), &layout::blob(hash))?;
+            inner.aside.remove(hash);
+            self.returned.store(true, Ordering::Release);
+        }
+        Ok(true)
+    }
+
+    /// Whether content came back since this was called last.
+    pub(crate) fn take_returned(&self) -> bool {
+        self.returned.swap(false, Ordering::AcqRel)
+    }
+
+    /// Removes content that is aside. Returns how many bytes it had, or `None` if it is not aside any more.
+    pub(crate) fn remove_aside(&self, disk: &dyn Disk, hash: &str) -> io::Result<Option<u64>> {
+        self.lock().remove_aside(disk, hash)
+    }
+
+    /// Reads a blob; `None` when it is not there or its content is not what its hash says. Content that is aside is put back.
+    pub(crate) fn get(&self, disk: &dyn Disk, hash: &str) -> Result<Option<Vec<u8>>, LogError> {
+        let path = layout::blob(hash);
+        let read = || {
+            let found = disk.open(&path)?;
+            let found = if found.is_none() && self.bring_back(disk, hash)? { disk.open(&path)? } else { found };
+            found.map(|file| read_all(file.as_ref())).transpose()
+        };
+        let bytes = read().map_err(LogError::io(format!("reading {path}")))?;
+        Ok(bytes.filter(|bytes| blake3::hash(bytes).to_hex().as_str() == hash))
+    }
+
+    /// Opens a blob; `None` when it is not there. Content that is aside is put back.
+    pub(crate) fn open(&self, disk: &dyn Disk, hash: &str) -> Result<Option<Box<dyn Read + Send>>, LogError> {
+        let path = layout::blob(hash);
+        let open = || match disk.open(&path)? {
+            None if self.bring_back(disk, hash)? => disk.open(&path),
+            found => Ok(found),
+        };
+        let file = open().map_err(LogError::io(format!("reading {path}")))?;
+        Ok(file.map(|file| Box::new(Stream { file, at: 0 }) as Box<dyn Read + Send>))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Reads a blob; `None` when it is not there or its content is not what its hash says.
-pub(crate) fn get(disk: &dyn Disk, hash: &str) -> Result<Option<Vec<u8>>, LogError> {
-    let path = layout::blob(hash);
-    let read = || match disk.open(&path)? {
-        Some(file) => read_all(file.as_ref()).map(Some),
-        None => Ok(None),
-    };
-    let bytes = read().map_err(LogError::io(format!("reading {path}")))?;
-    Ok(bytes.filter(|bytes| blake3::hash(bytes).to_hex().as_str() == hash))
-}
-
-/// Opens a blob; `None` when it is not there.
-pub(crate) fn open(disk: &dyn Disk, hash: &str) -> Result<Option<Box<dyn Read + Send>>, LogError> {
-    let path = layout::blob(hash);
-    let file = disk.open(&path).map_err(LogError::io(format!("reading {path}")))?;
-    Ok(file.map(|file| Box::new(Stream { file, at: 0 }) as Box<dyn Read + Send>))
 }
 
 /// A blob from its beginning to its end.
@@ -185,6 +268,49 @@ fn copy(content: &mut dyn Read, file: &dyn DiskFile, hash: &str) -> io::Result<(
 }
 
 impl Inner {
+    /// Ends one need of a blob. Returns how many are left.
+    fn unpin(&mut self, hash: &str) -> usize {
+        let Some(count) = self.pins.get_mut(hash) else { return 0 };
+        *count -= 1;
+        let left = *count;
+        if left == 0 {
+            self.pins.remove(hash);
+        }
+        left
+    }
+
+    fn remove_aside(&mut self, disk: &dyn Disk, hash: &str) -> io::Result<Option<u64>> {
+        let Some(since) = self.aside.get(hash).copied() else { return Ok(None) };
+        let path = layout::aside_content(hash, since);
+        let length = disk.stat(&path)?.map_or(0, |stat| stat.len);
+        disk.remove(&path)?;
+        self.aside.remove(hash);
+        Ok(Some(length))
+    }
+
+    /// Notes content that was stored and was not there before. A copy that is aside is then of no use.
+    fn stored(&mut self, disk: &dyn Disk, hash: &str, durability: Durability) {
+        self.fresh.insert(hash.to_owned());
+        if durability == Durability::Synced && self.aside.contains_key(hash) {
+            // What cannot be removed now is removed after its time.
+            let _ = self.remove_aside(disk, hash);
+            self.fresh.remove(hash);
+        }
+    }
+
+    fn set_aside(&mut self, disk: &dyn Disk, hash: &str, now: u64, unused: &dyn Fn() -> bool) -> io::Result<()> {
+        let path = layout::blob(hash);
+        if self.pins.contains_key(hash) || !unused() || disk.stat(&path)?.is_none() {
+            return Ok(());
+        }
+        disk.create_dir(layout::ASIDE_CONTENT)?;
+        // What was aside before under this name has the same content, if it is sound; then it stays for its time.
+        let since = self.aside.get(hash).copied().unwrap_or(now);
+        disk.rename(&path, &layout::aside_content(hash, since))?;
+        self.aside.insert(hash.to_owned(), since);
+        Ok(())
+    }
+
     /// A blob appears under its name only when its content is durable.
     fn write(&mut self, disk: &dyn Disk, hash: &str, bytes: &[u8], durability: Durability) -> io::Result<()> {
         let dir = layout::blob_dir(hash);

@@ -169,6 +169,7 @@ impl FsLog {
             Ok(contents) => contents,
             Err(_) => return Ok(Vec::new()),
         };
+        self.raise_head(contents.head());
         let mut found = Vec::new();
         for (path, registered) in &contents.files {
             found.extend(self.compare(path, registered).map(|damage| (path.clone(), damage)));
@@ -185,6 +186,44 @@ impl FsLog {
             self.shared.register.compact(self.shared.disk.as_ref(), self.shared.directory, contents)?;
         }
         Ok(found)
+    }
+
+    /// What the register, and what was found before, say against a complete reading of all files. Marks nothing.
+    pub(crate) fn doubts_of_files(&self) -> Vec<String> {
+        let known = self.shared.damaged.files.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut found: Vec<String> =
+            known.iter().map(|(path, damage)| format!("{path}: {}", damage.reason())).collect();
+        if self.shared.register_is_new.load(Ordering::Acquire) && self.shared.opened_at.load(Ordering::Acquire) > 0
+        {
+            found.push(format!(
+                "{}: was missing or unusable when the store was opened, so it is not known which files there should be",
+                layout::REGISTER
+            ));
+        }
+        match register::read(self.shared.disk.as_ref(), self.shared.directory) {
+            Ok(contents) => {
+                found.extend(
+                    contents.damaged.iter().map(|line| format!("{}: line {line} is damaged", layout::REGISTER)),
+                );
+                for (path, registered) in &contents.files {
+                    // A session may have ended since the register was read.
+                    let ended = || {
+                        let now = register::read(self.shared.disk.as_ref(), self.shared.directory);
+                        now.is_ok_and(|now| now.files.get(path) != Some(registered))
+                    };
+                    if !known.contains_key(path)
+                        && let Some(damage) = self.compare(path, registered)
+                        && !ended()
+                    {
+                        found.push(format!("{path}: {}", damage.reason()));
+                    }
+                }
+            }
+            Err(Absent::Missing) => found.push(format!("{}: is missing", layout::REGISTER)),
+            Err(Absent::Unusable(reason)) => found.push(format!("{}: {reason}", layout::REGISTER)),
+        }
+        found.sort_unstable();
+        found
     }
 
     /// Whether all files were compared when the log was opened, so that [`Self::file_damage`] knows all there is to know.
@@ -251,6 +290,14 @@ impl FsLog {
     /// Fails for a session that must not be written to.
     pub fn refuse_writes(&self, session: &SessionId) -> Result<(), LogError> {
         self.shared.damaged.refuse(&layout::session(self.shared.naming, session))
+    }
+
+    /// How long each session's file was when it was flushed, by file name without its extension.
+    pub fn registered_lengths(&self) -> HashMap<String, u64> {
+        let contents = register::read(self.shared.disk.as_ref(), self.shared.directory);
+        let files = contents.map(|contents| contents.files).unwrap_or_default();
+        let lengths = files.into_iter();
+        lengths.filter_map(|(path, file)| Some((layout::stem(&path)?.to_owned(), file.length))).collect()
     }
 
     /// The first line of a fork, as the register has it.

@@ -49,6 +49,13 @@ pub(crate) struct Found {
     taken_over: bool,
 }
 
+impl Found {
+    /// The id of the directory, if there is one.
+    pub(crate) fn id(&self) -> Option<DirectoryId> {
+        self.id
+    }
+}
+
 /// One copy of the file.
 enum Copy {
     Absent,

@@ -19,6 +19,11 @@ pub fn format(disk: &dyn Disk) -> Vec<Oddity> {
     format::faults(disk).into_iter().map(|(path, reason)| Oddity { path, reason }).collect()
 }
 
+/// The id of a directory, if its format file can be read.
+pub fn directory_id(disk: &dyn Disk) -> Option<super::DirectoryId> {
+    format::check(disk).ok()?.id()
+}
+
 /// What was lost of the write-ahead log and is known for good, and segments that are kept because they cannot be read.
 pub fn known_damage(disk: &dyn Disk) -> Result<Vec<Oddity>, LogError> {
     let (lost, unreadable) = damage_log::read(disk)?;

@@ -28,6 +28,12 @@ pub(crate) const RESERVE: &str = ".banyan/reserve";
 pub(crate) const RESTORED: &str = ".banyan/restored";
 /// A restore into the directory is under way, or was interrupted.
 pub(crate) const RESTORING: &str = ".banyan/restoring";
+/// Content that seems unused, under its hash and the second since which it is here.
+pub(crate) const ASIDE_CONTENT: &str = ".banyan/aside/content";
+/// One empty file for each base that seems unused, named like the content.
+pub(crate) const ASIDE_BASES: &str = ".banyan/aside/bases";
+/// Positions before a commit that are not resumed from.
+pub(crate) const HISTORY: &str = ".banyan/history";
 pub(crate) const JOURNAL: &str = ".banyan/journal";
 pub(crate) const BLOBS: &str = ".banyan/blobs";
 pub(crate) const BASES: &str = ".banyan/bases";
@@ -83,6 +89,14 @@ pub(crate) fn blob_dir(hash: &str) -> String {
 
 pub(crate) fn blob(hash: &str) -> String {
     format!("{}/{hash}", blob_dir(hash))
+}
+
+pub(crate) fn aside_content(hash: &str, since: u64) -> String {
+    format!("{ASIDE_CONTENT}/{hash}.{since}")
+}
+
+pub(crate) fn aside_base(born: Born, since: u64) -> String {
+    format!("{ASIDE_BASES}/{born}.{since}")
 }
 
 /// The directory that a path is in.

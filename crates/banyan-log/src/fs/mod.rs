@@ -4,6 +4,7 @@
 //! the write-ahead log as one frame, are flushed together with everything else that was waiting, and
 //! become visible. The session file itself is written later; [`checkpoint`] does that and drops the log.
 
+mod aside;
 mod blobs;
 mod checked_line;
 mod checkpoint;
@@ -17,6 +18,7 @@ mod files;
 mod finisher;
 mod format;
 mod frame;
+mod history;
 pub mod inspect;
 mod journal;
 mod layout;
@@ -60,6 +62,7 @@ pub use format::{DirectoryId, NotADirectoryId};
 pub use recovery::Recovered;
 pub use register::{RegisteredFile, first_line_sum};
 pub use room::Room;
+pub use scan::session_named_in;
 
 /// When an answer leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +140,7 @@ impl FsLog {
         shared.open_register(&mut said)?;
         shared.finish_erasing()?;
         let mut recovered = recovery::recover(&shared)?;
+        shared.open_history(&mut said)?;
         recovered.warnings.splice(..0, said.warnings);
         recovered.notes = said.notes;
         shared.take_restored(&mut recovered);
@@ -146,6 +150,7 @@ impl FsLog {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .extend(bases.iter().filter_map(|listed| layout::stem(&listed.name)?.parse::<Born>().ok()));
+        shared.open_aside()?;
         Ok((Self { shared, threads: Mutex::default(), started: AtomicBool::new(false) }, recovered))
     }
 
@@ -158,6 +163,7 @@ impl FsLog {
         // A file of before may hold what was deleted since: none is used again.
         self.shared.upkeep().clearing = true;
         self.shared.settle_floor();
+        self.shared.opened_at.store(self.shared.head().0, Ordering::Release);
         let outcome = self.shared.checkpoint();
         self.shared.upkeep().clearing = false;
         match outcome {
@@ -320,13 +326,6 @@ impl FsLog {
         let mut all: Vec<Born> = retained.iter().copied().collect();
         all.sort_unstable();
         all
-    }
-
-    /// Lets go of an incarnation that no fork reads any more.
-    pub fn release(&self, born: Born) -> Result<(), LogError> {
-        self.shared.retained.write().unwrap_or_else(PoisonError::into_inner).remove(&born);
-        let path = layout::base(born);
-        self.shared.files.remove(&path).map_err(LogError::io(format!("removing {path}")))
     }
 
     fn path(&self, at: At<'_>) -> String {
@@ -509,21 +508,30 @@ impl SessionLog for FsLog {
         self.shared.blobs.put_from(self.shared.disk.as_ref(), hash, content, self.shared.options.durability)
     }
 
+    fn keep_blob(&self, hash: &str) {
+        self.shared.blobs.keep(hash);
+    }
+
     fn unpin_blob(&self, hash: &str) {
         self.shared.blobs.unpin(hash);
     }
 
     fn get_blob(&self, hash: &str) -> Result<Option<Vec<u8>>, LogError> {
-        blobs::get(self.shared.disk.as_ref(), hash)
+        self.shared.blobs.get(self.shared.disk.as_ref(), hash)
     }
 
     fn open_blob(&self, hash: &str) -> Result<Option<Box<dyn io::Read + Send>>, LogError> {
-        blobs::open(self.shared.disk.as_ref(), hash)
+        self.shared.blobs.open(self.shared.disk.as_ref(), hash)
     }
 
-    fn remove_blob(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError> {
-        let removing = LogError::io(format!("removing blob {hash}"));
-        self.shared.blobs.remove(self.shared.disk.as_ref(), hash, unused).map_err(removing)
+    fn forget_blob(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError> {
+        let removing = LogError::io(format!("removing content {hash}"));
+        self.shared.blobs.forget(self.shared.disk.as_ref(), hash, aside::now(), unused).map_err(removing)
+    }
+
+    fn set_blob_aside(&self, hash: &str, unused: &dyn Fn() -> bool) -> Result<(), LogError> {
+        let moving = LogError::io(format!("moving content {hash} aside"));
+        self.shared.blobs.set_aside(self.shared.disk.as_ref(), hash, aside::now(), unused).map_err(moving)
     }
 
     fn flush(&self) -> Result<(), LogError> {

@@ -5,9 +5,11 @@
 //! commit that removed it is lost. Each line is a checked one; the last line of a path counts. Nothing that is damaged in
 //! the register closes a session: an older line only says less.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use banyan_core::born::Born;
+use banyan_core::record::{Head, HeadKind};
 use banyan_model::CommitNo;
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +150,17 @@ pub fn first_line_sum(line: &[u8]) -> u32 {
     crc32c::crc32c(line)
 }
 
+/// The bases that registered forks name. A fork's first line is registered with it.
+pub(crate) fn bases(disk: &dyn Disk, directory: DirectoryId) -> HashSet<Born> {
+    let files = read(disk, directory).map(|contents| contents.files).unwrap_or_default();
+    let lines = files.into_values().filter_map(|file| file.begins);
+    let base = |line: String| match Head::parse(line.as_bytes()).ok()?.kind {
+        HeadKind::Created(created) => created.base.map(|base| base.born),
+        _ => None,
+    };
+    lines.filter_map(base).collect()
+}
+
 impl Register {
     /// Opens the register for adding to it; one that is missing or unusable is begun anew.
     pub(crate) fn open(&self, disk: &dyn Disk, directory: DirectoryId, usable: bool) -> Result<(), LogError> {
@@ -286,6 +299,12 @@ fn rewrite(
 }
 
 impl Contents {
+    /// The last commit that any file had when it was flushed or removed.
+    pub(crate) fn head(&self) -> CommitNo {
+        let files = self.files.values().map(|file| file.commit);
+        files.chain(self.removed.values().copied()).max().unwrap_or_default()
+    }
+
     /// Whether most lines say what later ones say again.
     pub(crate) fn is_bloated(&self) -> bool {
         self.lines > 2 * self.files.len() as u64 + 10_000

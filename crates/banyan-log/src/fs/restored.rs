@@ -128,7 +128,7 @@ impl Shared {
         match bytes.and_then(|bytes| checked_line::decode::<Restored>(&bytes)) {
             Some(restored) => {
                 self.head.fetch_max(restored.floor.0, Ordering::AcqRel);
-                self.floor.store(restored.floor.0, Ordering::Release);
+                self.floor.fetch_max(restored.floor.0, Ordering::AcqRel);
             }
             None => {
                 let reason = "cannot be read; every position that was given out before is answered with a resync";

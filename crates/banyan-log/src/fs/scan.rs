@@ -88,7 +88,7 @@ pub(crate) fn first_line(file: &Arc<LazyFile>, visit: &mut dyn FnMut(&[u8])) -> 
 }
 
 /// The session that a first line says its file is of, even when the line is damaged.
-pub(crate) fn session_named_in(line: &[u8]) -> Option<SessionId> {
+pub fn session_named_in(line: &[u8]) -> Option<SessionId> {
     match Head::parse(line) {
         Ok(Head { kind: HeadKind::Created(created), .. }) => Some(created.session_id),
         Ok(Head { kind: HeadKind::Begun(begun), .. }) => Some(begun.session_id),

@@ -35,10 +35,16 @@ pub(crate) struct Shared {
     pub(crate) naming: Naming,
     pub(crate) files: Files,
     pub(crate) blobs: Blobs,
+    /// Bases that seem unused, and since when, in seconds since 1970.
+    pub(crate) aside_bases: Mutex<HashMap<Born, u64>>,
+    /// The bases of forks, by the register when it was first asked.
+    pub(crate) registered_bases: OnceLock<HashSet<Born>>,
+    /// Positions before this commit are not resumed from.
+    pub(crate) floor: AtomicU64,
     /// The last commit that is safe and visible.
     pub(crate) head: AtomicU64,
-    /// See [`FsLog::history_floor`](super::FsLog::history_floor).
-    pub(crate) floor: AtomicU64,
+    /// The last commit when the log was opened.
+    pub(crate) opened_at: AtomicU64,
     queue: Mutex<Queue>,
     /// Told when something was queued, or the log is closing.
     pub(crate) arrived: Condvar,
@@ -133,8 +139,11 @@ impl Shared {
             naming,
             files,
             blobs: Blobs::default(),
-            head: AtomicU64::new(0),
+            aside_bases: Mutex::default(),
+            registered_bases: OnceLock::new(),
             floor: AtomicU64::new(0),
+            head: AtomicU64::new(0),
+            opened_at: AtomicU64::new(0),
             queue: Mutex::default(),
             arrived: Condvar::new(),
             upkeep: Mutex::new(upkeep),

@@ -124,7 +124,7 @@ impl Drop for Hold {
         let bases = std::mem::take(&mut inner.bases);
         drop(inner);
         for key in removed.into_iter().map(|(key, _)| key).chain(bases) {
-            self.0.release_bases(Some(key));
+            self.0.release_base(Some(key));
         }
         self.0.collect_garbage();
     }

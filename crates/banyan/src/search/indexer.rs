@@ -206,16 +206,25 @@ fn open(store: &Weak<Store>, search: &Arc<Search>, room: &Room) -> Result<Indexe
     let heard = search.heard();
     let (index, progress) = match &search.home {
         Home::Directory(root) => {
-            let mut opened = SearchIndex::open(root, room)?;
-            // An index that has seen more than there is belongs to another store.
-            if opened.progress.is_some_and(|progress| progress.position > heard) {
+            let Some(owner) = store.upgrade().map(|store| store.log.directory_id().to_string()) else {
+                return Err(Trouble::Stopped);
+            };
+            let mut opened = SearchIndex::open(root, &owner, room)?;
+            // An index that has seen more than there is was copied here, or everything else is older.
+            if let Some(progress) = opened.progress.filter(|progress| progress.position > heard) {
+                if let Some(store) = store.upgrade() {
+                    let (position, heard) = (progress.position.0, heard.0);
+                    store.warn(&format!(
+                        "the search index is made anew: it speaks for commit {position}, and the last one here is {heard}"
+                    ));
+                }
                 drop(opened);
                 std::fs::remove_dir_all(root).map_err(|cause| SearchError::Io {
                     doing: "clearing",
                     path: root.clone(),
                     cause,
                 })?;
-                opened = SearchIndex::open(root, room)?;
+                opened = SearchIndex::open(root, &owner, room)?;
             }
             if let (Some(why), Some(store)) = (&opened.replaced, store.upgrade()) {
                 store.warn(&format!("the search index is made anew: {why}"));
@@ -284,6 +293,7 @@ impl Indexer {
             self.dirty = true;
             self.commit()?;
             self.search.lock().marks.retain(|id| !marked.contains(id));
+            store.settle_search_marks();
             self.search.changed.notify_all();
         }
         Ok(Next::GoOn)

@@ -8,6 +8,7 @@ mod ask;
 mod batch;
 mod forks;
 mod indexer;
+mod marks;
 mod outline;
 mod session;
 mod sweep;
@@ -96,13 +97,20 @@ impl Search {
         }
     }
 
-    /// Says that a session's file is not as its commits made it.
-    pub(crate) fn mark(&self, id: &SessionId) {
+    /// Has sessions looked at whose files are not as their commits made them.
+    fn mark_all(&self, sessions: Vec<SessionId>) {
         if !matches!(self.home, Home::Nowhere) {
-            self.lock().marks.insert(id.clone());
+            self.lock().marks.extend(sessions);
             self.asleep.store(false, Ordering::SeqCst);
             self.changed.notify_all();
         }
+    }
+
+    /// The sessions that are marked, in order.
+    fn marks(&self) -> Vec<SessionId> {
+        let mut marks: Vec<SessionId> = self.lock().marks.iter().cloned().collect();
+        marks.sort_unstable();
+        marks
     }
 
     /// Says that it is not known what happened to the sessions.

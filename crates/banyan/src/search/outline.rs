@@ -122,9 +122,10 @@ impl Heritage {
             }
             match (place, place_of(base, *ix)) {
                 (Some(here), Some(there)) => {
-                    here.offset == there.offset
-                        && self.sources.get(usize::from(here.source.0))
-                            == base.sources().get(usize::from(there.source.0))
+                    let here_in = self.sources.get(usize::from(here.source.0));
+                    let there_in = base.sources().get(usize::from(there.source.0));
+                    let same_file = here_in.zip(there_in).is_some_and(|(here, there)| here.is_same_file(there));
+                    same_file && here.offset == there.offset
                 }
                 (here, there) => here.is_none() && there.is_none(),
             }

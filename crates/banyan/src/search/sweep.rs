@@ -46,6 +46,7 @@ impl Indexer {
         self.complete = true;
         self.dirty = true;
         self.commit()?;
+        store.settle_search_marks();
         Ok(Next::GoOn)
     }
 

@@ -109,7 +109,7 @@ fn files(dir: &Path) -> Vec<String> {
             }
         }
     }
-    found.retain(|name| name != "lock");
+    found.retain(|name| !["lock", "format", "format.copy", "files"].contains(&name.as_str()));
     found
 }
 
@@ -295,4 +295,37 @@ fn what_is_new_to_a_session_is_added_however_large_the_log_is() {
     let tree =
         |store: &Banyan| call(store, "tree", json!({"session_id": ID}))["entries"].as_array().unwrap().len();
     assert_eq!(tree(&store), tree(&other));
+}
+
+#[test]
+fn an_import_that_ended_is_not_taken_for_one_that_did_not_though_its_last_lines_are_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Banyan::open(dir.path(), Options::default()).unwrap();
+    let store = open();
+    import(&store, &large_log(MESSAGES), Mode::Write).unwrap();
+    store.close().unwrap();
+    drop(store);
+    let file = dir.path().join(format!("{ID}.jsonl"));
+    let whole = std::fs::read(&file).unwrap();
+    let created = memchr_of(&whole, b"\"type\":\"created\"");
+    for at in [created - 20, created + 30, whole.len() - 1] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        std::fs::write(&file, &bytes).unwrap();
+        for name in ["catalogue.sqlite", "catalogue.sqlite.sealed"] {
+            let _ = std::fs::remove_file(dir.path().join(".banyan/index").join(name));
+        }
+        for _ in 0..2 {
+            open().close().unwrap();
+            let length = std::fs::metadata(&file).unwrap().len();
+            assert!(length >= created as u64, "byte {at}: {length} of {} bytes are left", whole.len());
+        }
+        std::fs::write(&file, &whole).unwrap();
+        let _ = std::fs::remove_dir_all(dir.path().join(".banyan/index"));
+        assert_eq!(call(&open(), "get", json!({"session_id": ID}))["meta"]["session_id"], ID, "byte {at}");
+    }
+}
+
+fn memchr_of(bytes: &[u8], needle: &[u8]) -> usize {
+    bytes.windows(needle.len()).position(|window| window == needle).unwrap()
 }

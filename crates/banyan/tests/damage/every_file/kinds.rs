@@ -18,10 +18,12 @@ pub(super) enum Kind {
     CatalogueLog,
     StateImage,
     Search,
+    Reserve,
+    History,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Session,
         Self::Base,
         Self::Format,
@@ -36,6 +38,8 @@ impl Kind {
         Self::CatalogueLog,
         Self::StateImage,
         Self::Search,
+        Self::Reserve,
+        Self::History,
     ];
 
     /// The name in the table of `docs/on-disk.md`.
@@ -55,6 +59,8 @@ impl Kind {
             Self::CatalogueLog => ".banyan/index/catalogue.sqlite-wal, -shm",
             Self::StateImage => ".banyan/index/trees/",
             Self::Search => ".banyan/index/search/",
+            Self::Reserve => ".banyan/reserve",
+            Self::History => ".banyan/history",
         }
     }
 
@@ -63,6 +69,8 @@ impl Kind {
         Some(match path {
             ".banyan/format" | ".banyan/format.copy" => Self::Format,
             ".banyan/lock" => Self::Lock,
+            ".banyan/reserve" => Self::Reserve,
+            ".banyan/history" => Self::History,
             ".banyan/files" => Self::Register,
             ".banyan/damage.log" => Self::DamageLog,
             ".banyan/wal/live" => Self::LiveSegments,
@@ -83,7 +91,7 @@ impl Kind {
     pub(super) fn regions(self, bytes: &[u8]) -> Regions {
         let whole = 0..bytes.len();
         match self {
-            Self::Format | Self::LiveSegments | Self::DamageLog | Self::Lock => {
+            Self::Format | Self::LiveSegments | Self::DamageLog | Self::Lock | Self::History => {
                 Regions { every_byte: vec![whole], some_bytes: Vec::new() }
             }
             Self::Session | Self::Base | Self::Register => lines(bytes),
@@ -93,7 +101,9 @@ impl Kind {
                 Regions { every_byte: vec![0..bytes.len().min(100)], some_bytes: pages(whole) }
             }
             Self::StateImage => Regions { every_byte: vec![0..bytes.len().min(48)], some_bytes: vec![whole] },
-            Self::Blob | Self::Search => Regions { every_byte: Vec::new(), some_bytes: vec![whole] },
+            Self::Blob | Self::Search | Self::Reserve => {
+                Regions { every_byte: Vec::new(), some_bytes: vec![whole] }
+            }
         }
     }
 }
