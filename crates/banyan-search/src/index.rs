@@ -265,7 +265,7 @@ mod tests {
             seen: CommitNo(1),
             base: None,
         };
-        let opened = SearchIndex::open(dir.path(), &room).unwrap();
+        let opened = SearchIndex::open(dir.path(), "owner", &room).unwrap();
         let mut writer = opened.index.writer(None).unwrap();
         writer.put_session(&SessionId::from("first"), &record(0), None).unwrap();
         writer.commit(CommitNo(1), true).unwrap();
@@ -279,7 +279,7 @@ mod tests {
         opened.index.remove_leftovers().unwrap();
         drop(opened);
         has_room.store(true, Ordering::SeqCst);
-        let again = SearchIndex::open(dir.path(), &room).unwrap();
+        let again = SearchIndex::open(dir.path(), "owner", &room).unwrap();
         assert_eq!(again.replaced, None);
         assert_eq!(again.progress.map(|progress| progress.position), Some(CommitNo(1)));
         assert!(again.index.session(&SessionId::from("first")).unwrap().is_some());

@@ -67,12 +67,13 @@ impl Banyan {
         let Some(attached) = found.flatten() else { return Ok(None) };
         let mut data = None;
         if request.include_data != Some(false) {
-            let bytes = self.store.log.get_blob(&attached.blob)?.ok_or_else(|| {
-                Error::storage(format!(
-                    "the content of attachment `{}` is missing or damaged; run `banyan verify`",
-                    request.attachment_id
-                ))
-            })?;
+            let Some(bytes) = self.store.log.get_blob(&attached.blob)? else {
+                let id = &request.attachment_id;
+                self.store.warn(&format!("session {}: attachment {id}: its content is lost", request.session_id));
+                return Err(Error::storage(format!(
+                    "the content of attachment `{id}` is missing or damaged; run `banyan verify`"
+                )));
+            };
             data = Some(STANDARD.encode(bytes));
         }
         Ok(Some(GetAttachmentResponse { attachment: attached.attachment, data }))

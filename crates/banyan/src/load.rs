@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use banyan_core::born::Born;
 use banyan_core::record::{Base, Head, HeadKind, Salvaged, SalvagedWhat};
-use banyan_core::state::SessionState;
+use banyan_core::state::{SessionState, StateFault};
 use banyan_index::Listing;
 use banyan_log::{At, Scanned, SessionLog, first_line_sum};
 use banyan_model::{Error, SessionId};
@@ -191,7 +191,21 @@ impl Store {
                     }
                     state.apply(&head, offset, len)
                 }
-                Err(fault) => state.apply_damaged(&fault, offset, len),
+                Err(fault) => {
+                    let (damaged, records) = joined_records(line);
+                    let damaged_len = u32::try_from(damaged).unwrap_or(u32::MAX);
+                    // Without bytes of its own it is only the line feed that is damaged.
+                    let mut found = match damaged {
+                        0 => vec![StateFault::Damaged(fault.reason.clone())],
+                        _ => state.apply_damaged(&fault, offset, damaged_len),
+                    };
+                    for (at, record) in records {
+                        let Ok(head) = Head::parse(record) else { continue };
+                        blobs.extend(head.blobs.iter().map(|blob| (blob.hash.clone(), number)));
+                        found.extend(state.apply(&head, offset + at as u64, record.len() as u32));
+                    }
+                    found
+                }
             };
             faults.extend(found.into_iter().map(|fault| (number, fault.to_string())));
         };
@@ -291,6 +305,34 @@ impl Store {
 
 /// What the lines of session-manager begin with.
 const LEGACY_LINE: &[u8] = b"{\"type\"";
+/// The whole records at the end of a damaged line, each with its offset: the line feeds before them are damaged. Returns how many
+/// bytes precede them, too.
+fn joined_records(line: &[u8]) -> (usize, Vec<(usize, &[u8])>) {
+    /// A line in which more may begin has other damage.
+    const MOST: usize = 1000;
+    let begins: Vec<usize> = memchr::memmem::find_iter(line, RECORD).take(MOST).collect();
+    let (mut end, mut records) = (line.len(), Vec::new());
+    for at in begins.into_iter().rev().filter(|at| *at > 0) {
+        // The last byte may be what was a line feed.
+        let whole = line.get(at..end).into_iter().chain(line.get(at..end - 1));
+        if let Some(record) = whole.into_iter().find(|record| Head::parse(record).is_ok()) {
+            records.push((at, record));
+            end = at;
+        }
+    }
+    if end > 0
+        && let Some(record) = line.get(..end - 1).filter(|record| Head::parse(record).is_ok())
+    {
+        records.push((0, record));
+        end = 0;
+    }
+    records.reverse();
+    (end, records)
+}
+
+/// What each record begins with.
+const RECORD: &[u8] = b"{\"schema_version\":";
+
 /// Fails for the first line of another session's file: files were exchanged, or one was copied over another.
 fn refuse_other_session(id: &SessionId, line: &[u8]) -> Result<(), Error> {
     // What a damaged line says may be damaged itself.

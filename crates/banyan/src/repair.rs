@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use banyan_core::Born;
 use banyan_log::disk::OsDisk;
-use banyan_log::{FileDamage, FsLog, Removal, SessionLog};
-use banyan_model::{Error, SessionId};
+use banyan_log::{At, FileDamage, FsLog, Removal, SessionLog};
+use banyan_model::{Error, GetRequest, Object, SessionId, SetMetaRequest};
 
 use crate::access::Access;
 use crate::clock::now_ms;
@@ -42,7 +42,9 @@ pub fn plan(findings: &[Finding], decisions: &Decisions) -> Vec<Step> {
         safe.map(|(finding, action)| Step { file: finding.file.clone(), action: action.to_owned() }).collect();
     steps.dedup();
     let step = |id: &SessionId, action: &str| Step { file: file_of(id), action: action.to_owned() };
-    steps.extend(decisions.accept.iter().map(|id| step(id, "copy it to .banyan/aside, and accept it as it is")));
+    steps.extend(decisions.accept.iter().map(|id| {
+        step(id, "copy it to .banyan/aside, accept it as it is, and clear its metadata: set that again")
+    }));
     steps.extend(decisions.forget.iter().map(|id| step(id, "end the session")));
     steps
 }
@@ -132,15 +134,36 @@ impl Store {
         }
         for id in &decisions.accept {
             self.log.copy_aside(id)?;
-            self.log.forget_damage(id);
-            // Loading mends the end, and corrects the catalogue.
-            self.session(id)?;
+            let at = At::Live(id);
+            if let Some(scanned) = self.log.scan(at, 0, &mut |_, _| {})? {
+                self.log.mend(at, scanned)?;
+            }
             self.log.accept_file(id)?;
+            // Loading corrects the catalogue.
+            self.session(id)?;
+            block_on(self.clear_metadata(id))?;
         }
         for id in &decisions.forget {
             block_on(self.end_missing(id))?;
         }
         Ok(())
+    }
+
+    /// Clears the metadata of a session that may have had other metadata in what it lost, so that no scope reaches it until it
+    /// is set again.
+    async fn clear_metadata(self: &Arc<Self>, id: &SessionId) -> Result<(), Error> {
+        let banyan = Banyan { store: Arc::clone(self), access: Arc::default() };
+        let got = banyan.get(GetRequest { session_id: id.clone() }).await?;
+        if got.is_none_or(|got| got.meta.metadata.is_none()) {
+            return Ok(());
+        }
+        let request = SetMetaRequest {
+            session_id: id.clone(),
+            title: None,
+            description: None,
+            metadata: Some(Object::default()),
+        };
+        banyan.set_meta(request).await.map(drop)
     }
 
     /// Ends a session whose file is gone, so that subscribers which come back are notified.

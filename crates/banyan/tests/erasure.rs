@@ -12,7 +12,8 @@ const MARKER: &str = "zqxjkvwmarkerzqxjkvw";
 
 /// Everything that is due is done at once.
 fn at_once() -> Options {
-    Options { erase_after: EraseAfter { log: Duration::ZERO, derived: Duration::ZERO }, ..Options::default() }
+    let erase_after = EraseAfter { log: Duration::ZERO, derived: Duration::ZERO };
+    Options { erase_after, aside_for: Duration::ZERO, ..Options::default() }
 }
 
 /// Nothing is done before it is asked for.

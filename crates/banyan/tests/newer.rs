@@ -234,16 +234,18 @@ fn derived_files_of_another_version_are_made_anew() {
         std::fs::write(path, file).unwrap();
         before
     };
+    const FORM: &[u8] = b"banyan state 04\n";
     // `user_version` of the catalogue, and the number of the image's form.
     let catalogue = index.join("catalogue.sqlite");
     let version = change(&catalogue, 60, &99_u32.to_be_bytes());
-    assert_eq!(change(&image, 48, b"banyan state 99\n"), b"banyan state 04\n");
+    let form = std::fs::read(&image).unwrap().windows(FORM.len()).position(|bytes| bytes == FORM).unwrap();
+    change(&image, form, b"banyan state 99\n");
     let on_disk = OnDisk::with(dir);
     assert_eq!(door(&on_disk.store).path(&id), path);
     assert_eq!(door(&on_disk.store).ok("list", json!({}))["sessions"].as_array().unwrap().len(), 1);
     door(&on_disk.store).say(&id, "next");
     let dir = on_disk.close();
     assert_eq!(std::fs::read(&catalogue).unwrap()[60..64], version);
-    assert_eq!(std::fs::read(&image).unwrap()[48..64], *b"banyan state 04\n");
+    assert_eq!(std::fs::read(&image).unwrap()[form..form + FORM.len()], *FORM);
     assert!(verify(dir.path(), &()).unwrap().is_sound());
 }

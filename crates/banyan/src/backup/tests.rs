@@ -182,6 +182,7 @@ fn what_happens_during_a_backup_is_left_to_the_next_one() {
     let received = receive(&repository, &mut stream.as_slice(), ReceiveOptions::default(), &()).unwrap();
     assert_eq!((CommitNo(received.commit), received.sessions, received.damage), (head, 3, vec![]));
     // What was kept for the backup is let go.
+    assert!(store.purge_content().unwrap().is_complete());
     assert!(store.store.log.retained().is_empty());
 
     let (target, _) = restored(&backup, &everything());

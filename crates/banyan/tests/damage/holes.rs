@@ -108,7 +108,9 @@ fn check_marked(dir: &Path, lost: &[usize], what: &str) {
     }
     let first = &door(&store).ok("messages", all.clone())["damaged"][0];
     let before = lost[0].checked_sub(1).map_or(Value::Null, |n| json!(entry(n)));
-    assert_eq!((&first["parent_id"], &first["role"]), (&before, &json!("user")), "{what}");
+    // The image says what the entry was, unless the damage is near the file's beginning, where the image is not used.
+    let role = if lost[0] == 0 { Value::Null } else { json!("user") };
+    assert_eq!((&first["parent_id"], &first["role"]), (&before, &role), "{what}");
     let range =
         json!({"session_id": id, "from_entry_id": entry(0), "to_entry_id": entry(COUNT - 1), "limit": 500});
     let page = door(&store).ok("messages-range", range);

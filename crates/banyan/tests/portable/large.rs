@@ -109,7 +109,7 @@ fn files(dir: &Path) -> Vec<String> {
             }
         }
     }
-    found.retain(|name| !["lock", "format", "format.copy", "files"].contains(&name.as_str()));
+    found.retain(|name| !["lock", "format", "format.copy", "files", "reserve"].contains(&name.as_str()));
     found
 }
 

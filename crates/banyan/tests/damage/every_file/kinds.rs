@@ -56,7 +56,7 @@ impl Kind {
             Self::Journal => ".banyan/journal/",
             Self::Blob => ".banyan/blobs/",
             Self::Catalogue => ".banyan/index/catalogue.sqlite",
-            Self::CatalogueLog => ".banyan/index/catalogue.sqlite-wal, -shm",
+            Self::CatalogueLog => ".banyan/index/catalogue.sqlite-wal, -shm, .sealed",
             Self::StateImage => ".banyan/index/trees/",
             Self::Search => ".banyan/index/search/",
             Self::Reserve => ".banyan/reserve",
@@ -75,7 +75,9 @@ impl Kind {
             ".banyan/damage.log" => Self::DamageLog,
             ".banyan/wal/live" => Self::LiveSegments,
             ".banyan/index/catalogue.sqlite" => Self::Catalogue,
-            ".banyan/index/catalogue.sqlite-wal" | ".banyan/index/catalogue.sqlite-shm" => Self::CatalogueLog,
+            ".banyan/index/catalogue.sqlite-wal"
+            | ".banyan/index/catalogue.sqlite-shm"
+            | ".banyan/index/catalogue.sqlite.sealed" => Self::CatalogueLog,
             _ if path.starts_with(".banyan/wal/") && path.ends_with(".seg") => Self::Segment,
             _ if path.starts_with(".banyan/journal/") => Self::Journal,
             _ if path.starts_with(".banyan/blobs/") => Self::Blob,
@@ -100,7 +102,7 @@ impl Kind {
             Self::Catalogue | Self::CatalogueLog => {
                 Regions { every_byte: vec![0..bytes.len().min(100)], some_bytes: pages(whole) }
             }
-            Self::StateImage => Regions { every_byte: vec![0..bytes.len().min(48)], some_bytes: vec![whole] },
+            Self::StateImage => Regions { every_byte: vec![0..bytes.len().min(112)], some_bytes: vec![whole] },
             Self::Blob | Self::Search | Self::Reserve => {
                 Regions { every_byte: Vec::new(), some_bytes: vec![whole] }
             }
