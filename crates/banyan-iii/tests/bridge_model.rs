@@ -159,7 +159,9 @@ impl Run {
     fn verify(self) {
         self.main.close().unwrap();
         drop((self.main, self.bridge, self.ears));
-        let report = verify::verify(self.dir.path(), &()).unwrap();
+        let mut report = verify::verify(self.dir.path(), &()).unwrap();
+        // Content that is not used any more waits there for a day.
+        report.findings.retain(|finding| !finding.file.starts_with(".banyan/aside/"));
         assert_eq!(report.findings, []);
     }
 }

@@ -150,7 +150,7 @@ pub(crate) fn empty(conn: &Connection) -> Result<(), IndexError> {
 
 /// Makes an empty file that only its owner may read. The files that the database puts beside it are made like it. What goes wrong is
 /// told when the database opens it.
-fn create_private(path: &Path) {
+pub(crate) fn create_private(path: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use crate::decode;
 use crate::error::IndexError;
 use crate::open::with_end;
+use crate::schema::create_private;
 use crate::tags::{ANY_STATUS, Labels, Pair, status_bit, status_tag};
 
 /// What a seal has to say of a file.
@@ -38,6 +39,7 @@ pub(crate) fn put(catalogue: &Path, owner: &str) -> Result<(), IndexError> {
     let (length, sum) = sum_of_file(catalogue).map_err(IndexError::io("read", catalogue))?;
     let text = format!("{length} {sum:08x} {owner}");
     let text = format!("{text} {:08x}\n", crc32c::crc32c(text.as_bytes()));
+    create_private(&path);
     fs::write(&path, text).map_err(IndexError::io("write", &path))
 }
 

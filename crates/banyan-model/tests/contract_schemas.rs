@@ -15,7 +15,7 @@ use serde_json::Value;
 const API: &str = include_str!("contract/session-manager.api.json");
 
 /// Everything that we accept or send beyond the contract. All of it is optional.
-const ADDITIONS: [&str; 11] = [
+const ADDITIONS: [&str; 12] = [
     "AgentMessage<assistant>.agent",
     "AppendRequest.expected_leaf",
     "ContentBlock<file>",
@@ -26,6 +26,7 @@ const ADDITIONS: [&str; 11] = [
     "MessagesRequest.after_entry_id",
     "MessagesRequest.bytes",
     "MessagesRequest.include_image_data",
+    "MessagesResponse.damaged",
     "UpdateMessageRequest.usage",
 ];
 

@@ -46,6 +46,8 @@ fn schemathesis_finds_nothing() {
         .args(["--header", &format!("Authorization: Bearer {}", server.key)])
         // Taking away the key that it works with would end the run.
         .args(["--exclude-operation-id", "removeKey"])
+        // It takes lines of JSON, which schemathesis does not write. Tests of their own send it what is malformed.
+        .args(["--exclude-operation-id", "backup"])
         .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .output()
         .unwrap();

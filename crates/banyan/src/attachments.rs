@@ -67,13 +67,21 @@ impl Banyan {
         let Some(attached) = found.flatten() else { return Ok(None) };
         let mut data = None;
         if request.include_data != Some(false) {
-            let Some(bytes) = self.store.log.get_blob(&attached.blob)? else {
-                let id = &request.attachment_id;
-                self.store.warn(&format!("session {}: attachment {id}: its content is lost", request.session_id));
-                return Err(Error::storage(format!(
-                    "the content of attachment `{id}` is missing or damaged; run `banyan verify`"
-                )));
+            let read = self.store.log.get_blob(&attached.blob);
+            let lost = match &read {
+                Ok(Some(_)) => None,
+                Ok(None) => Some("it is missing or damaged".to_owned()),
+                Err(error) => Some(error.to_string()),
             };
+            if let Some(reason) = lost {
+                let id = &request.attachment_id;
+                self.store
+                    .warn(&format!("session {}: the content of attachment {id}: {reason}", request.session_id));
+                return Err(Error::storage(format!(
+                    "the content of attachment `{id}` cannot be read: {reason}; run `banyan verify`"
+                )));
+            }
+            let bytes = read?.unwrap_or_default();
             data = Some(STANDARD.encode(bytes));
         }
         Ok(Some(GetAttachmentResponse { attachment: attached.attachment, data }))

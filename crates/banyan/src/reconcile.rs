@@ -45,12 +45,14 @@ impl Outside {
         Self { touched, registered: is_known.then(|| store.log.registered_lengths()) }
     }
 
-    fn changed(&self, id: &SessionId, read: &Read) -> bool {
+    fn changed(&self, store: &Store, id: &SessionId, read: &Read) -> bool {
         let stem = names::file_stem(id);
         let Some(registered) = self.registered.as_ref().filter(|_| !self.touched.contains(&stem)) else {
             return false;
         };
-        registered.get(&stem).is_none_or(|length| *length < read.scanned.len)
+        let is_longer = registered.get(&store.log.file_name(id)).is_none_or(|length| *length < read.scanned.len);
+        // The register may be behind, where there was no room for it.
+        is_longer && !store.has_journalled(id, read)
     }
 }
 
@@ -68,7 +70,7 @@ impl Store {
             for (done, id) in sessions.iter().enumerate() {
                 let read = self.read_or_close(id);
                 compared.interrupted.extend(self.left_import(id, read.as_ref()));
-                compared.changed_outside |= read.as_ref().is_some_and(|read| outside.changed(id, read));
+                compared.changed_outside |= read.as_ref().is_some_and(|read| outside.changed(self, id, read));
                 if let Some(read) = read.filter(|read| read.state.exists()) {
                     let row = self.row(id, &read, Standing::Listed);
                     last = last.max(row.commit);
@@ -142,6 +144,17 @@ impl Store {
         Ok(compared)
     }
 
+    /// Whether the journal has the last commit of a session's file as this session's.
+    fn has_journalled(&self, id: &SessionId, read: &Read) -> bool {
+        let (last, mut found) = (read.state.last_commit(), false);
+        let before = CommitNo(last.0.saturating_sub(1));
+        let replayed = self.log.replay(before, last, &mut |entry| {
+            found = entry.commit == last && entry.session == *id && entry.born == read.state.born();
+            false
+        });
+        replayed.is_ok() && found
+    }
+
     /// The rows of the catalogue whose files recovery touched, by their stems.
     fn touched_rows(&self, recovered: &Recovered) -> HashSet<String> {
         // A name that does not tell its session is that of its row.
@@ -198,7 +211,7 @@ impl Store {
         let outside = Outside::of(self, recovered);
         for (done, id) in changed.into_iter().enumerate() {
             let read = self.look_again(id, compared)?;
-            compared.changed_outside |= read.is_some_and(|read| outside.changed(id, &read));
+            compared.changed_outside |= read.is_some_and(|read| outside.changed(self, id, &read));
             self.progress.step(done as u64 + 1);
         }
         Ok(())

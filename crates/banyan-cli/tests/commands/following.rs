@@ -135,9 +135,9 @@ fn what_cannot_be_followed_is_refused_at_once() {
     }
     let both = place.run(&["ls", "--json", "--url", &url, "--data", "x"]);
     assert_eq!(both.refusal(), (Some(2), "cli/usage".into()));
-    let said = place.run(&["verify", "--json", "--url", &url]);
+    let said = place.run(&["verify", "--repair", "--json", "--url", &url]);
     assert_eq!(said.refusal(), (Some(2), "cli/usage".into()));
-    assert!(said.err.contains("verify reads the files of a data directory"), "{said:?}");
+    assert!(said.err.contains("--repair works on the files of a data directory"), "{said:?}");
 }
 
 fn say(place: &Place, served: &Served, text: &str) {

@@ -8,7 +8,8 @@ fn purged(line: &Value) -> Vec<&String> {
     line.as_object().unwrap().keys().collect()
 }
 
-const FIELDS: [&str; 5] = ["log_segments", "log_bytes", "search_segments", "search_bytes", "not_reached"];
+const FIELDS: [&str; 7] =
+    ["log_segments", "log_bytes", "search_segments", "search_bytes", "content", "content_bytes", "not_reached"];
 
 #[test]
 fn a_directory_is_purged() {

@@ -292,12 +292,11 @@ impl FsLog {
         self.shared.damaged.refuse(&layout::session(self.shared.naming, session))
     }
 
-    /// How long each session's file was when it was flushed, by file name without its extension.
+    /// How long the file of each session was when it was flushed, by the name that the file has.
     pub fn registered_lengths(&self) -> HashMap<String, u64> {
         let contents = register::read(self.shared.disk.as_ref(), self.shared.directory);
         let files = contents.map(|contents| contents.files).unwrap_or_default();
-        let lengths = files.into_iter();
-        lengths.filter_map(|(path, file)| Some((layout::stem(&path)?.to_owned(), file.length))).collect()
+        files.into_iter().map(|(path, file)| (path, file.length)).collect()
     }
 
     /// The first line of a fork, as the register has it.

@@ -116,7 +116,9 @@ fn frames(bytes: &[u8], header: Header, first: Option<CommitNo>) -> Scanned {
             holes.extend(hole(bytes, at, end, expected, None));
             break;
         };
-        if start > at || expected.is_some_and(|expected| expected < span.commit.0) {
+        // Bytes between two frames that follow one another hold no commit.
+        let follows = expected.is_some_and(|expected| expected == span.commit.0);
+        if !follows && (start > at || expected.is_some_and(|expected| expected < span.commit.0)) {
             holes.extend(hole(bytes, at, start, expected, Some(span.commit)));
         }
         frames.push(span);

@@ -151,12 +151,14 @@ fn purge(paths: &mut Paths, schemas: &mut Schemas, protection: Protection) {
     let purged = schemas.name(
         "Purged",
         json!({"type": "object", "description": "What was removed of deleted sessions, and what could not be.",
-            "required": ["log_segments", "log_bytes", "search_segments", "search_bytes", "not_reached"],
+            "required": ["log_segments", "log_bytes", "search_segments", "search_bytes", "content", "content_bytes", "not_reached"],
             "properties": {
                 "log_segments": number("Segments of the write-ahead log that were removed."),
                 "log_bytes": number("Their bytes."),
                 "search_segments": number("Segments of the search index that were written anew without what was deleted."),
                 "search_bytes": number("The bytes that they had."),
+                "content": number("Files of content and of kept records that no session uses, and that were removed."),
+                "content_bytes": number("Their bytes."),
                 "not_reached": {"type": "array", "items": not_reached,
                     "description": "What may still hold bytes of deleted sessions."}}}),
     );
