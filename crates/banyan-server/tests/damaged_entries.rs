@@ -38,7 +38,7 @@ async fn every_answer_that_leaves_a_damaged_entry_out_says_so() {
     let call = async |function: &str, body: Value| {
         let answer = server.ask("POST", &format!("/v1/call/session::{function}"), "", &body.to_string()).await;
         assert_eq!(answer.status, 200, "{function}");
-        serde_json::from_str::<Value>(&answer.text()).unwrap()
+        serde_json::from_str::<Value>(answer.text()).unwrap()
     };
     let named = json!([{"entry_id": "e21", "parent_id": "e20", "role": "assistant"}]);
     let all = json!({"session_id": "mine", "limit": 500});
@@ -50,7 +50,7 @@ async fn every_answer_that_leaves_a_damaged_entry_out_says_so() {
         assert_eq!((page["messages"].as_array().unwrap().len(), &page["damaged"]), (count, &named), "{function}");
     }
     let page = server.get("/v1/sessions/mine/messages?limit=100", "").await;
-    assert_eq!(serde_json::from_str::<Value>(&page.text()).unwrap()["damaged"], named);
+    assert_eq!(serde_json::from_str::<Value>(page.text()).unwrap()["damaged"], named);
     assert!(call("get-message", json!({"session_id": "mine", "entry_id": "e21"})).await.is_null());
     let tree = call("tree", json!({"session_id": "mine"})).await;
     let marked: Vec<&Value> =
@@ -61,7 +61,7 @@ async fn every_answer_that_leaves_a_damaged_entry_out_says_so() {
     for address in [
         "/sessions/mine/history",
         "/sessions/mine/history?limit=100",
-        "/v1/sessions/mine/messages?format=assistant-ui&limit=100",
+        "/v1/sessions/mine/messages?format=assistant-ui",
         "/v1/sessions/mine/messages?format=ai-sdk&limit=100",
         "/v1/sessions/mine/export?to=markdown",
         "/v1/sessions/mine/export?to=html",
@@ -74,7 +74,7 @@ async fn every_answer_that_leaves_a_damaged_entry_out_says_so() {
         assert!(text.contains(&said(20)) && !text.contains(&said(21)) && text.contains(&said(22)), "{address}");
     }
     let history = server.get("/sessions/mine/history", "").await;
-    let history: Value = serde_json::from_str(&history.text()).unwrap();
+    let history: Value = serde_json::from_str(history.text()).unwrap();
     assert_eq!(history.as_array().unwrap().len(), 60, "the answer is there, and says what is missing");
     assert_eq!(history[21]["role"], "assistant");
 

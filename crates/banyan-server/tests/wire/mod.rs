@@ -121,11 +121,33 @@ impl Answer {
         Some(Self { status, head, head_as_sent, body: Vec::new() })
     }
 
+    /// A body that comes in chunks, each after its length in hex; the last one is empty.
+    async fn chunks_of<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let mut length = Vec::new();
+            while !length.ends_with(b"\r\n") {
+                length.push(stream.read_u8().await.ok()?);
+            }
+            let length = usize::from_str_radix(std::str::from_utf8(&length).unwrap().trim(), 16).unwrap();
+            let mut chunk = vec![0; length + 2];
+            stream.read_exact(&mut chunk).await.ok()?;
+            if length == 0 {
+                return Some(body);
+            }
+            body.extend_from_slice(&chunk[..length]);
+        }
+    }
+
     async fn read_on<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Self> {
         let mut answer = Self::head_of(stream).await?;
         if let Some(length) = answer.header("content-length") {
             answer.body = vec![0; length.parse().unwrap()];
             stream.read_exact(&mut answer.body).await.ok()?;
+        }
+        let is_stream = answer.header("content-type").is_some_and(|of| of.starts_with("text/event-stream"));
+        if !is_stream && answer.header("transfer-encoding") == Some("chunked") {
+            answer.body = Self::chunks_of(stream).await?;
         }
         Some(answer)
     }

@@ -100,9 +100,11 @@ impl Kind {
             Self::Segment => segment(bytes),
             Self::Journal => journal(bytes),
             Self::Catalogue | Self::CatalogueLog => {
-                Regions { every_byte: vec![0..bytes.len().min(100)], some_bytes: pages(whole) }
+                Regions { every_byte: Vec::from([0..bytes.len().min(100)]), some_bytes: pages(whole) }
             }
-            Self::StateImage => Regions { every_byte: vec![0..bytes.len().min(112)], some_bytes: vec![whole] },
+            Self::StateImage => {
+                Regions { every_byte: Vec::from([0..bytes.len().min(112)]), some_bytes: vec![whole] }
+            }
             Self::Blob | Self::Search | Self::Reserve => {
                 Regions { every_byte: Vec::new(), some_bytes: vec![whole] }
             }
@@ -145,7 +147,7 @@ fn lines(bytes: &[u8]) -> Regions {
 /// The header, the frames (every byte of the first ones), and what was never written to.
 fn segment(bytes: &[u8]) -> Regions {
     const HEADER: usize = 64;
-    let mut regions = Regions { every_byte: vec![0..28], some_bytes: vec![28..HEADER] };
+    let mut regions = Regions { every_byte: Vec::from([0..28]), some_bytes: Vec::from([28..HEADER]) };
     let mut at = HEADER;
     while let Some(len) = bytes.get(at..at + 4).map(|len| u32::from_le_bytes(len.try_into().expect("four bytes")))
     {
