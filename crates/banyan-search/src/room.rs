@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Says whether files of the index may take so many more bytes.
+/// Whether files of the index may take a number of further bytes.
 type MayTake = dyn Fn(u64) -> bool + Send + Sync;
 
 /// What is asked before the index grows. A clone is the same one.

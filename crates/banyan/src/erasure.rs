@@ -176,10 +176,7 @@ impl Store {
             not_reached(".banyan/aside", reason);
         }
         if !self.erase_rows()? {
-            not_reached(
-                ".banyan/index/catalogue.sqlite-wal",
-                "somebody reads the catalogue; try again".to_owned(),
-            );
+            not_reached(".banyan/index/catalogue.sqlite-wal", "the catalogue is being read; try again".to_owned());
         }
         for path in self.log.set_aside()? {
             not_reached(&path, "it is damaged and kept; remove it by hand once it is of no use".to_owned());

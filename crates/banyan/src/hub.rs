@@ -77,7 +77,7 @@ pub(crate) struct Seat {
 }
 
 impl Hub {
-    /// A hub whose queues may hold so many bytes together.
+    /// A hub whose queues together may hold `most_waiting` bytes.
     pub(crate) fn new(most_waiting: usize) -> Self {
         Self { most_waiting, ..Self::default() }
     }

@@ -22,7 +22,7 @@ pub struct Options {
     pub cached_sessions: usize,
     /// How many entries, over all sessions, are kept in memory when nobody uses them.
     pub cached_entries: usize,
-    /// How many bytes of sessions, over all of them, are kept in memory when nobody uses them: entries, ids and metadata.
+    /// Maximum number of bytes kept in memory for all sessions that are not in use: entries, ids and metadata.
     pub cached_session_bytes: usize,
     /// How many bytes of messages are kept in memory after they were read.
     pub cached_bytes: usize,

@@ -110,7 +110,7 @@ impl Store {
         }
     }
 
-    /// Whether derived files may take so many more bytes.
+    /// Whether derived files may take a number of further bytes.
     pub(crate) fn may_derive(&self, bytes: u64) -> bool {
         self.log
             .room()

@@ -26,7 +26,7 @@ use crate::words::{count, one_line, size};
 
 /// Read everything in a data directory or a backup and report damage, or say what an archive's signature is worth.
 ///
-/// A directory that a server owns is read by the server, while it works; with keys that needs one without scope that may write. Nothing is changed without --repair, which needs a directory that nobody serves. Each finding is a line, `file:line: reason`, with the file relative to the directory. The exit
+/// A directory that a server owns is read by the server, while it works; with keys that needs one without scope that may write. Nothing is changed without --repair, which needs a directory that no server owns. Each finding is a line, `file:line: reason`, with the file relative to the directory. The exit
 /// code is 0 when nothing is lost and 1 when something is. With --json, one object.
 ///
 /// With a FILE it reads that OPA archive to its end and tells what its signature covers: full, partial (with the entries that it does not cover), none or broken. The exit code is 1 when it is broken, or when the

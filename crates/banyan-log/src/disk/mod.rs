@@ -74,7 +74,7 @@ pub trait DiskFile: Send + Sync {
     }
 }
 
-/// Writes so many zeros piece by piece.
+/// Writes a number of zeros, piece by piece.
 fn write_zeros(len: u64, mut write: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
     const PIECE: u64 = 1 << 20;
     let zeros = vec![0; len.min(PIECE) as usize];

@@ -31,7 +31,7 @@ pub(super) const SMALLEST_SEGMENT: u64 = 64 << 10;
 /// A segment takes at most this part of what is free, so that the log does not hold much of a small disk.
 pub(super) const SHARE_OF_FREE: u64 = 8;
 
-/// So many bytes at most are stored beside the log before the disk is asked again.
+/// Maximum number of bytes stored beside the log between two looks at the free space.
 const MOST_GRANTED: u64 = 64 << 20;
 
 /// What the catalogue may need to note what was committed.

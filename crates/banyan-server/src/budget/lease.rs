@@ -64,7 +64,7 @@ impl Lease {
         Ok(())
     }
 
-    /// Lets other holders revoke it from now on. Whoever has it watches the signal, and drops the lease soon after.
+    /// Lets other holders revoke it from now on. The owner of the lease watches the signal, and drops the lease soon after.
     pub(crate) fn allow_revoking(&mut self) -> Arc<Notify> {
         if let Some((_, revoked)) = &self.revocable {
             return Arc::clone(revoked);
@@ -124,7 +124,7 @@ impl<L> AsRef<[u8]> for Charged<L> {
 #[derive(Default)]
 pub(crate) struct SharedTexts(Mutex<HashMap<(usize, usize), Weak<Lease>>>);
 
-/// The text, accounted to whoever sends it first. Waits for room as [`Budget::take`] does.
+/// The text, accounted to its first sender. Waits for room as [`Budget::take`] does.
 pub(crate) async fn shared_text(
     texts: &SharedTexts,
     budget: &Arc<Budget>,

@@ -317,11 +317,7 @@ pub(super) const KEYS: &[Key] = &[
         "the most that events may have that wait for subscribers, over all of them; beyond it the slowest lag",
         waiting_event_bytes
     ),
-    store_size_key!(
-        "cache.session_bytes",
-        "how much of sessions is kept in memory when nobody uses them",
-        session_cache_bytes
-    ),
+    store_size_key!("cache.session_bytes", "maximum memory for sessions that are not in use", session_cache_bytes),
     count_key!(
         "limits.subscriptions_per_socket",
         "the most subscriptions of one WebSocket connection",

@@ -77,7 +77,7 @@ pub struct Bus {
 pub struct StoreSettings {
     /// The most bytes of a session's metadata, as JSON.
     pub metadata_bytes: usize,
-    /// How many bytes of sessions are kept in memory when nobody uses them.
+    /// Maximum number of bytes kept in memory for sessions that are not in use.
     pub session_cache_bytes: usize,
     /// How many bytes of events may wait for all subscribers together.
     pub waiting_event_bytes: usize,

@@ -25,7 +25,7 @@ pub(crate) struct ReplayAccount {
 }
 
 impl Banyan {
-    /// What replays have cost so far: of all subscriptions, whoever holds them.
+    /// What replays have cost so far: of all subscriptions.
     pub fn replay_cost(&self) -> ReplayCost {
         let account = &self.store.replays;
         ReplayCost {

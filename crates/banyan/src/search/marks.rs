@@ -48,7 +48,7 @@ impl Store {
     /// Writes the marks as they are now. One that comes meanwhile writes them again.
     fn keep_search_marks(&self) {
         if matches!(self.search.home, Home::Nowhere) {
-            // Whoever searches next compares everything.
+            // The next indexer compares everything.
             let _ = self.catalogue.take_state(COMPARED);
             return;
         }

@@ -1,5 +1,7 @@
 //! The kinds of files in a data directory, and the regions of each.
 
+#![allow(clippy::single_range_in_vec_init, reason = "a region is a range of bytes")]
+
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
