@@ -107,9 +107,18 @@ pub(super) fn cases(sample: &Sample) -> Vec<Case> {
         add(Damage::Gone);
         add(Damage::Unreadable);
     }
+    // A last frame that ends with zeros is a write that never ended, as far as anything on the disk says.
+    cases.retain(|case| case.kind != Kind::Segment || !clears_the_end(&sample.files[&case.file], &case.damage));
     // What changes nothing is no damage.
     cases.retain(|case| case.bytes(sample).is_none_or(|bytes| bytes != sample.files[&case.file]));
     cases
+}
+
+/// Whether the end of what was written to a segment becomes zeros.
+fn clears_the_end(segment: &[u8], damage: &Damage) -> bool {
+    let Damage::Zero { at, len } = damage else { return false };
+    let written = segment.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    at + len >= written
 }
 
 impl Case {
