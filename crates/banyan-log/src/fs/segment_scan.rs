@@ -110,6 +110,7 @@ fn frames(bytes: &[u8], header: Header, first: Option<CommitNo>) -> Scanned {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let (mut frames, mut holes) = (Vec::new(), Vec::new());
     let (mut at, mut expected) = (HEADER, first.map(|first| first.0));
+    let mut is_displaced = false;
     while at < end {
         let next = frame_at(bytes, at, header.id, expected).map(|span| (at, span));
         let Some((start, span)) = next.or_else(|| frame_after(bytes, at, end, header.id, expected)) else {
@@ -118,6 +119,7 @@ fn frames(bytes: &[u8], header: Header, first: Option<CommitNo>) -> Scanned {
         };
         // Bytes between two frames that follow one another hold no commit.
         let follows = expected.is_some_and(|expected| expected == span.commit.0);
+        is_displaced |= follows && start > at;
         if !follows && (start > at || expected.is_some_and(|expected| expected < span.commit.0)) {
             holes.extend(hole(bytes, at, start, expected, Some(span.commit)));
         }
@@ -126,6 +128,8 @@ fn frames(bytes: &[u8], header: Header, first: Option<CommitNo>) -> Scanned {
         expected = Some(span.commit.0.saturating_add(1));
     }
     settle(bytes, &frames, &mut holes, header.id);
+    // No interrupted write moves a frame, so what is missing besides is damage, too.
+    holes.iter_mut().for_each(|hole| hole.was_whole |= is_displaced);
     Scanned { frames, holes, header_damaged: false }
 }
 

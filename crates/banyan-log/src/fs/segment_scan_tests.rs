@@ -167,3 +167,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_frame_that_was_moved_is_found_and_what_it_was_written_over_is_damage() {
+    let (bytes, starts) = written(ID, &[10, 20, 300]);
+    // The second frame changes places with the beginning of the last one.
+    let len = starts[2] - starts[1];
+    let mut moved = bytes.clone();
+    let (before, after) = moved.split_at_mut(starts[2]);
+    before[starts[1]..starts[1] + len].swap_with_slice(&mut after[..len]);
+    let scanned = used(&moved, Some(FIRST));
+    assert_eq!(commits(&scanned), [0, 1]);
+    assert_eq!(lost(&scanned), [(2, 2, true)]);
+}
